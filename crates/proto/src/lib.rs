@@ -1,0 +1,24 @@
+//! Generated code of every contract in `proto/`, and the descriptors they were generated from.
+//!
+//! Owns: the wire types. Not in it: behaviour of any kind.
+
+/// The descriptor set of all contracts, with their comments and options, as protobuf bytes.
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/orrery.fds"));
+
+/// Makes the module tree that generated code expects: `orrery::apps::v1` and its siblings.
+macro_rules! packages {
+    ($($group:ident),* $(,)?) => {
+        pub mod orrery {
+            $(pub mod $group {
+                #[allow(clippy::all, clippy::wildcard_enum_match_arm, missing_docs)]
+                pub mod v1 {
+                    include!(concat!(env!("OUT_DIR"), "/orrery.", stringify!($group), ".v1.rs"));
+                }
+            })*
+        }
+    };
+}
+
+packages!(apps, core, fleet, hub, infra, meta, options);
+
+pub use orrery::{apps, core, fleet, hub, infra, meta, options};
