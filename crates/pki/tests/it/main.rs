@@ -1,0 +1,7 @@
+//! Real files, real handshakes, and certificates made by another program.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as the tests themselves may")]
+
+mod files;
+mod handshake;
+mod openssl;
+mod support;
