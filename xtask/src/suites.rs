@@ -1,0 +1,145 @@
+//! Benchmarks and long-running suites by name.
+//!
+//! A suite is a line of data that says which cargo target runs it. The code of a suite lives in the
+//! crate it measures; to add one, write the target and add its line to a list below.
+
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::process;
+
+/// What cargo runs. Benchmarks and examples are built for release; so are tests here, because a soak
+/// should find races of the program people run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "the lists below decide which forms are in use")]
+pub enum Target {
+    Bench(&'static str),
+    Test(&'static str),
+    Example(&'static str),
+}
+
+/// One named suite.
+#[derive(Clone, Copy, Debug)]
+pub struct Suite {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub package: &'static str,
+    pub target: Target,
+    /// Arguments of the suite itself; more may follow on the command line.
+    pub arguments: &'static [&'static str],
+    pub environment: &'static [(&'static str, &'static str)],
+}
+
+pub const BENCHES: &[Suite] = &[];
+pub const SOAKS: &[Suite] = &[];
+
+pub fn bench(words: &[&str]) -> Result<bool> {
+    match words {
+        [] => bail!("which one? {}", listing("benchmark", BENCHES)),
+        [name, arguments @ ..] => run(find("benchmark", BENCHES, name)?, arguments),
+    }
+}
+
+/// Without a name all of them run, one after the other; none at all is no success.
+pub fn soak(words: &[&str]) -> Result<bool> {
+    match words {
+        [] if SOAKS.is_empty() => bail!("nothing to run: {}", listing("soak", SOAKS)),
+        [] => run_all(SOAKS),
+        [name, arguments @ ..] => run(find("soak", SOAKS, name)?, arguments),
+    }
+}
+
+fn run_all(suites: &[Suite]) -> Result<bool> {
+    let mut failed = Vec::new();
+    for suite in suites {
+        if !run(suite, &[])? {
+            failed.push(suite.name);
+        }
+    }
+    println!("{} passed, {} failed", suites.len() - failed.len(), failed.len());
+    failed.iter().for_each(|name| println!("failed: {name}"));
+    Ok(failed.is_empty())
+}
+
+fn find<'a>(what: &str, suites: &'a [Suite], name: &str) -> Result<&'a Suite> {
+    match suites.iter().find(|suite| suite.name == name) {
+        Some(suite) => Ok(suite),
+        None => bail!("no {what} suite is called {name:?}; {}", listing(what, suites)),
+    }
+}
+
+fn run(suite: &Suite, more: &[&str]) -> Result<bool> {
+    println!("{}: {}", suite.name, suite.about);
+    let mut command: Command = process::cargo();
+    command.args(cargo_words(suite, more)).envs(suite.environment.iter().copied());
+    let (passed, took) = process::timed(|| process::run(&mut command));
+    let passed = passed?;
+    let outcome = if passed { "passed" } else { "FAILED" };
+    println!("{}: {outcome} in {:.1} s", suite.name, took.as_secs_f64());
+    Ok(passed)
+}
+
+fn cargo_words<'a>(suite: &Suite, more: &[&'a str]) -> Vec<&'a str> {
+    let (verb, profile, flag, target) = match suite.target {
+        Target::Bench(target) => ("bench", None, "--bench", target),
+        Target::Test(target) => ("test", Some("--release"), "--test", target),
+        Target::Example(target) => ("run", Some("--release"), "--example", target),
+    };
+    let words = [verb].into_iter().chain(profile).chain(["-p", suite.package, flag, target, "--"]);
+    words.chain(suite.arguments.iter().copied()).chain(more.iter().copied()).collect()
+}
+
+fn listing(what: &str, suites: &[Suite]) -> String {
+    if suites.is_empty() {
+        return format!("there is no {what} suite yet; they are listed in xtask/src/suites.rs");
+    }
+    let lines = suites.iter().map(|suite| format!("\n  {:<20} {}", suite.name, suite.about));
+    format!("the {what} suites are:{}", lines.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SUITE: Suite = Suite {
+        name: "store",
+        about: "writes per second",
+        package: "orrery-store",
+        target: Target::Bench("write"),
+        arguments: &["--quick"],
+        environment: &[],
+    };
+
+    #[track_caller]
+    fn check(target: Target, expect: &str) {
+        let words = cargo_words(&Suite { target, ..SUITE }, &["x"]);
+        assert_eq!(words.join(" "), expect);
+    }
+
+    #[test]
+    fn each_target_has_its_command_line() {
+        check(Target::Bench("write"), "bench -p orrery-store --bench write -- --quick x");
+        check(Target::Test("crash"), "test --release -p orrery-store --test crash -- --quick x");
+        check(Target::Example("load"), "run --release -p orrery-store --example load -- --quick x");
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_known_ones() {
+        let error = find("benchmark", &[SUITE], "nope").expect_err("unknown").to_string();
+        assert!(error.contains("\"nope\"") && error.contains("store "), "{error}");
+        let error = find("soak", &[], "nope").expect_err("unknown").to_string();
+        assert!(error.contains("there is no soak suite yet"), "{error}");
+        assert_eq!(find("benchmark", &[SUITE], "store").expect("known").package, "orrery-store");
+    }
+
+    #[test]
+    fn names_are_unique() {
+        for suites in [BENCHES, SOAKS] {
+            let mut names: Vec<_> = suites.iter().map(|suite| suite.name).collect();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), suites.len());
+        }
+    }
+}
