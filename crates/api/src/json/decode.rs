@@ -1,0 +1,311 @@
+//! From a JSON value to a message: every problem is collected with its path.
+use std::collections::HashMap;
+
+use prost_reflect::{DynamicMessage, Value as ProtoValue};
+use serde_json::{Map, Value};
+
+use super::{
+    DecodeError, DecodeOptions, UnknownFields, WIRE_DEPTH_MAX, describe,
+    scalar::{self, Mismatch},
+    text::parse_json,
+    well_known,
+};
+use crate::{
+    kind::Kind,
+    schema::{Element, FieldSchema, MessageId, MessageSchema, Scalar, Schema, Shape, WellKnown},
+    violation::{Reason, Violation, summarize},
+};
+
+/// The other name of `project` in metadata.
+pub(super) const NAMESPACE: &str = "namespace";
+pub(super) const PROJECT: &str = "project";
+
+/// Reads a resource of `kind`; returns its message and what was dropped.
+pub(crate) fn decode(
+    kind: &Kind,
+    value: &Value,
+    options: &DecodeOptions,
+) -> Result<(DynamicMessage, Vec<Violation>), DecodeError> {
+    let mut decoder = Decoder::new(kind.schema(), options);
+    decoder.check_type(kind, value);
+    let message = decoder.message(Schema::ROOT, value, WIRE_DEPTH_MAX);
+    match message {
+        Some(message) if decoder.problems.is_empty() => Ok((message, decoder.warnings)),
+        Some(_) | None => Err(DecodeError::Invalid(decoder.problems)),
+    }
+}
+
+/// Reads the JSON text of a field's declared default.
+pub(crate) fn decode_default(schema: &Schema, field: &FieldSchema) -> Result<ProtoValue, String> {
+    let value = parse_json(field.rules.default.as_bytes()).map_err(|error| error.to_string())?;
+    let options = DecodeOptions::default();
+    let mut decoder = Decoder::new(schema, &options);
+    let decoded = decoder.field(field, &value, WIRE_DEPTH_MAX);
+    match decoded {
+        Some(decoded) if decoder.problems.is_empty() => Ok(decoded),
+        Some(_) | None => Err(summarize(&decoder.problems)),
+    }
+}
+
+/// Walks a value beside the schema. Methods return `None` after they have noted a problem.
+pub(super) struct Decoder<'a> {
+    schema: &'a Schema,
+    options: &'a DecodeOptions,
+    path: String,
+    problems: Vec<Violation>,
+    warnings: Vec<Violation>,
+}
+
+/// Where the path ended before a step was taken.
+pub(super) struct Mark(usize);
+
+impl<'a> Decoder<'a> {
+    fn new(schema: &'a Schema, options: &'a DecodeOptions) -> Self {
+        let (problems, warnings) = (Vec::new(), Vec::new());
+        Self { schema, options, path: String::new(), problems, warnings }
+    }
+
+    pub(super) fn enter_field(&mut self, name: &str) -> Mark {
+        let mark = Mark(self.path.len());
+        if !self.path.is_empty() {
+            self.path.push('.');
+        }
+        self.path.push_str(name);
+        mark
+    }
+
+    pub(super) fn enter_index(&mut self, index: usize) -> Mark {
+        self.enter_key(&index.to_string())
+    }
+
+    fn enter_key(&mut self, key: &str) -> Mark {
+        let mark = Mark(self.path.len());
+        self.path.push('[');
+        self.path.push_str(key);
+        self.path.push(']');
+        mark
+    }
+
+    pub(super) fn leave(&mut self, mark: Mark) {
+        self.path.truncate(mark.0);
+    }
+
+    pub(super) fn mismatch(&mut self, mismatch: Mismatch) {
+        let Mismatch { expected, found } = mismatch;
+        self.problems.push(Violation::wrong_type(self.path.clone(), &expected, found));
+    }
+
+    /// Takes `levels` of the nesting that is left, or notes that there is none.
+    pub(super) fn descend(&mut self, depth: usize, levels: usize) -> Option<usize> {
+        let left = depth.checked_sub(levels);
+        if left.is_none() {
+            let message = "Invalid value: nested too deeply: use fewer levels";
+            self.problems.push(Violation::new(self.path.clone(), Reason::Invalid, message));
+        }
+        left
+    }
+
+    /// A resource may leave its type out where the caller knows it, but must not contradict it.
+    fn check_type(&mut self, kind: &Kind, value: &Value) {
+        for (field, expected) in [("apiVersion", kind.api_version()), ("kind", kind.kind())] {
+            if let Some(Value::String(found)) = value.get(field)
+                && !found.is_empty()
+                && found != expected
+            {
+                let why = format!("must be {expected:?}");
+                self.problems.push(Violation::invalid(field, format_args!("{found:?}"), &why));
+            }
+        }
+    }
+
+    fn message(&mut self, id: MessageId, value: &Value, depth: usize) -> Option<DynamicMessage> {
+        let Value::Object(entries) = value else {
+            let found = describe(value);
+            self.mismatch(Mismatch { expected: "an object".to_owned(), found });
+            return None;
+        };
+        let depth = self.descend(depth, 1)?;
+        let schema = self.schema.message(id);
+        let mut message = DynamicMessage::new(schema.descriptor.clone());
+        let mut chosen: Vec<Option<&str>> = vec![None; schema.oneofs.len()];
+        for (name, value) in entries {
+            let mark = self.enter_field(name);
+            self.entry(schema, name, value, depth, &mut chosen, &mut message);
+            self.leave(mark);
+        }
+        if schema.is_metadata {
+            self.check_project(entries);
+        }
+        Some(message)
+    }
+
+    fn entry<'s>(
+        &mut self,
+        schema: &'s MessageSchema,
+        name: &str,
+        value: &Value,
+        depth: usize,
+        chosen: &mut [Option<&'s str>],
+        message: &mut DynamicMessage,
+    ) {
+        let alias = if schema.is_metadata && name == NAMESPACE { PROJECT } else { name };
+        let Some(field) = schema.field_by_json_name(alias) else {
+            return self.unknown(schema, name);
+        };
+        // Null says the same as leaving the field out, except where any value is taken.
+        let takes_null = field.shape == Shape::Single(Element::WellKnown(WellKnown::Value));
+        if value.is_null() && !takes_null {
+            return;
+        }
+        if let Some(oneof) = field.oneof {
+            match chosen[oneof] {
+                Some(first) => return self.second_branch(first, &field.json_name),
+                None => chosen[oneof] = Some(&field.json_name),
+            }
+        }
+        if let Some(value) = self.field(field, value, depth) {
+            message.set_field(&field.descriptor, value);
+        }
+    }
+
+    fn unknown(&mut self, schema: &MessageSchema, name: &str) {
+        let known = schema.fields.iter().map(|field| field.json_name.as_str());
+        let violation = Violation::unknown_field(self.path.clone(), name, known);
+        match self.options.unknown_fields {
+            UnknownFields::Refuse => self.problems.push(violation),
+            UnknownFields::Drop => self.warnings.push(violation),
+        }
+    }
+
+    fn second_branch(&mut self, first: &str, second: &str) {
+        let why = format!("only one of {first:?} and {second:?} may be set: remove the other");
+        self.problems.push(Violation::forbidden(self.path.clone(), &why));
+    }
+
+    fn check_project(&mut self, entries: &Map<String, Value>) {
+        let (project, namespace) = (entries.get(PROJECT), entries.get(NAMESPACE));
+        if let (Some(Value::String(project)), Some(Value::String(namespace))) = (project, namespace)
+            && project != namespace
+        {
+            let why =
+                format!("must be {project:?}: namespace and project are two names of one value");
+            let path = format!("{}.{NAMESPACE}", self.path);
+            self.problems.push(Violation::invalid(path, format_args!("{namespace:?}"), &why));
+        }
+    }
+
+    fn field(&mut self, field: &FieldSchema, value: &Value, depth: usize) -> Option<ProtoValue> {
+        match (field.shape, value) {
+            (Shape::Single(element), value) => self.element(field, element, value, depth),
+            (Shape::List(element), Value::Array(items)) => self.list(field, element, items, depth),
+            (Shape::Map { key, value: element }, Value::Object(entries)) => {
+                self.map(field, key, element, entries, depth)
+            }
+            (Shape::List(_), _) => {
+                self.mismatch(Mismatch { expected: "a list".to_owned(), found: describe(value) });
+                None
+            }
+            (Shape::Map { .. }, _) => {
+                let expected = "an object of keys and values".to_owned();
+                self.mismatch(Mismatch { expected, found: describe(value) });
+                None
+            }
+        }
+    }
+
+    fn list(
+        &mut self,
+        field: &FieldSchema,
+        element: Element,
+        items: &[Value],
+        depth: usize,
+    ) -> Option<ProtoValue> {
+        let mut list = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            let mark = self.enter_index(index);
+            list.extend(self.element(field, element, item, depth));
+            self.leave(mark);
+        }
+        Some(ProtoValue::List(list))
+    }
+
+    fn map(
+        &mut self,
+        field: &FieldSchema,
+        key: Scalar,
+        element: Element,
+        entries: &Map<String, Value>,
+        depth: usize,
+    ) -> Option<ProtoValue> {
+        let depth = self.descend(depth, 1)?;
+        let mut map = HashMap::with_capacity(entries.len());
+        for (name, value) in entries {
+            let mark = self.enter_key(name);
+            let key = scalar::decode_key(key, name).map_err(|mismatch| self.mismatch(mismatch));
+            let value = self.element(field, element, value, depth);
+            self.leave(mark);
+            if let (Ok(key), Some(value)) = (key, value) {
+                map.insert(key, value);
+            }
+        }
+        Some(ProtoValue::Map(map))
+    }
+
+    fn element(
+        &mut self,
+        field: &FieldSchema,
+        element: Element,
+        value: &Value,
+        depth: usize,
+    ) -> Option<ProtoValue> {
+        match element {
+            Element::Message(id) => self.message(id, value, depth).map(ProtoValue::Message),
+            Element::WellKnown(known) => self.well_known(field, known, value, depth),
+            Element::Scalar(scalar) => match scalar::decode(scalar, value) {
+                Ok(value) => Some(value),
+                Err(mut mismatch) => {
+                    if field.rules.sensitive {
+                        mismatch.found = "something else".to_owned();
+                    }
+                    self.mismatch(mismatch);
+                    None
+                }
+            },
+        }
+    }
+
+    fn well_known(
+        &mut self,
+        field: &FieldSchema,
+        known: WellKnown,
+        value: &Value,
+        depth: usize,
+    ) -> Option<ProtoValue> {
+        let descriptor = element_descriptor(field)?;
+        let message = match (known, value) {
+            (WellKnown::Struct, Value::Object(fields)) => {
+                self.opaque_struct(&descriptor, fields, depth)
+            }
+            (WellKnown::List, Value::Array(items)) => self.opaque_list(&descriptor, items, depth),
+            (WellKnown::Value, value) => self.opaque_value(&descriptor, value, depth),
+            (WellKnown::Timestamp | WellKnown::Duration, value) => {
+                let time = well_known::decode_time(known, &descriptor, value);
+                time.map_err(|mismatch| self.mismatch(mismatch)).ok()
+            }
+            (WellKnown::Struct | WellKnown::List, value) => {
+                self.mismatch(well_known::wrong(known, value));
+                None
+            }
+        };
+        message.map(ProtoValue::Message)
+    }
+}
+
+/// The message type of a field's values: of itself, its items or its map values.
+fn element_descriptor(field: &FieldSchema) -> Option<prost_reflect::MessageDescriptor> {
+    let message = field.descriptor.kind().as_message()?.clone();
+    match field.shape {
+        Shape::Single(_) | Shape::List(_) => Some(message),
+        Shape::Map { .. } => message.map_entry_value_field().kind().as_message().cloned(),
+    }
+}

@@ -1,0 +1,178 @@
+//! JSON forms of the messages of protobuf itself: times, durations and opaque data.
+use jiff::Timestamp;
+use prost_reflect::{DynamicMessage, MessageDescriptor, ReflectMessage, Value as ProtoValue};
+use serde_json::Value;
+
+use super::scalar::{Mismatch, describe, number};
+use crate::schema::WellKnown;
+
+/// Largest whole number that a double holds exactly: opaque data stores numbers as doubles, and
+/// a number that would come back changed is refused instead.
+pub(super) const EXACT_INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
+/// The span of a duration in protobuf, in seconds: about ten thousand years.
+const DURATION_SECONDS_MAX: i64 = 315_576_000_000;
+/// The first second of the year 1, where timestamps of protobuf begin.
+const TIMESTAMP_SECONDS_MIN: i64 = -62_135_596_800;
+const NANOS_PER_SECOND: i32 = 1_000_000_000;
+
+/// Reads a time or a duration.
+pub(super) fn decode_time(
+    known: WellKnown,
+    descriptor: &MessageDescriptor,
+    value: &Value,
+) -> Result<DynamicMessage, Mismatch> {
+    let parts = match (known, value) {
+        (WellKnown::Timestamp, Value::String(text)) => parse_timestamp(text),
+        (WellKnown::Duration, Value::String(text)) => parse_duration(text),
+        (_, _) => None,
+    };
+    let (seconds, nanos) = parts.ok_or_else(|| wrong(known, value))?;
+    let mut message = DynamicMessage::new(descriptor.clone());
+    message.set_field_by_name("seconds", ProtoValue::I64(seconds));
+    message.set_field_by_name("nanos", ProtoValue::I32(nanos));
+    Ok(message)
+}
+
+pub(super) fn wrong(known: WellKnown, value: &Value) -> Mismatch {
+    Mismatch { expected: expectation(known).to_owned(), found: describe(value) }
+}
+
+fn expectation(known: WellKnown) -> &'static str {
+    match known {
+        WellKnown::Timestamp => "a time such as \"2026-01-31T12:00:00Z\"",
+        WellKnown::Duration => "a duration in seconds such as \"1.5s\"",
+        WellKnown::Struct => "an object",
+        WellKnown::List => "a list",
+        WellKnown::Value => "a value",
+    }
+}
+
+fn parse_timestamp(text: &str) -> Option<(i64, i32)> {
+    let time = text.parse::<Timestamp>().ok().filter(is_in_protobuf_range)?;
+    let (seconds, nanos) = (time.as_second(), time.subsec_nanosecond());
+    // Before 1970 the fraction counts forward from an earlier second.
+    if nanos < 0 { Some((seconds - 1, nanos + NANOS_PER_SECOND)) } else { Some((seconds, nanos)) }
+}
+
+fn is_in_protobuf_range(time: &Timestamp) -> bool {
+    TIMESTAMP_SECONDS_MIN <= time.as_second()
+}
+
+fn parse_duration(text: &str) -> Option<(i64, i32)> {
+    let text = text.strip_suffix('s')?;
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, text),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+    let all_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if !all_digits(whole) || !all_digits(fraction) || 9 < fraction.len() {
+        return None;
+    }
+    let seconds: i64 = whole.parse().ok().filter(|seconds| *seconds <= DURATION_SECONDS_MAX)?;
+    let nanos: i32 = format!("{fraction:0<9}").parse().ok()?;
+    Some((sign * seconds, sign as i32 * nanos))
+}
+
+/// Writes a well-known message. What JSON cannot say becomes null; validation refuses it.
+pub(super) fn encode(known: WellKnown, message: &DynamicMessage) -> Value {
+    match known {
+        WellKnown::Timestamp => {
+            timestamp_of(message).map_or(Value::Null, |time| Value::String(time.to_string()))
+        }
+        WellKnown::Duration => Value::String(duration_text(message)),
+        WellKnown::Struct => {
+            let fields = message.get_field_by_name("fields");
+            let Some(fields) = fields.as_ref().and_then(|fields| fields.as_map()) else {
+                return Value::Null;
+            };
+            let mut sorted: Vec<(&str, &ProtoValue)> =
+                fields.iter().filter_map(|(key, value)| Some((key.as_str()?, value))).collect();
+            sorted.sort_by_key(|(key, _)| *key);
+            let entry = |(key, value): (&str, &ProtoValue)| (key.to_owned(), encode_value(value));
+            Value::Object(sorted.into_iter().map(entry).collect())
+        }
+        WellKnown::List => {
+            let values = message.get_field_by_name("values");
+            let items = values.as_ref().and_then(|values| values.as_list()).unwrap_or_default();
+            Value::Array(items.iter().map(encode_value).collect())
+        }
+        WellKnown::Value => encode_branch(message),
+    }
+}
+
+fn encode_value(value: &ProtoValue) -> Value {
+    value.as_message().map_or(Value::Null, encode_branch)
+}
+
+fn encode_branch(message: &DynamicMessage) -> Value {
+    let Some((field, value)) = message.fields().next() else { return Value::Null };
+    match (field.name(), value) {
+        ("bool_value", ProtoValue::Bool(value)) => Value::Bool(*value),
+        ("string_value", ProtoValue::String(value)) => Value::String(value.clone()),
+        ("number_value", ProtoValue::F64(value)) => number(*value),
+        ("list_value", ProtoValue::Message(list)) => encode(WellKnown::List, list),
+        ("struct_value", ProtoValue::Message(object)) => encode(WellKnown::Struct, object),
+        _ => Value::Null,
+    }
+}
+
+fn parts_of(message: &DynamicMessage) -> (i64, i32) {
+    let seconds = message.get_field_by_name("seconds").and_then(|value| value.as_i64());
+    let nanos = message.get_field_by_name("nanos").and_then(|value| value.as_i32());
+    (seconds.unwrap_or_default(), nanos.unwrap_or_default())
+}
+
+/// The point in time that a timestamp message says, when there is such a time.
+pub(crate) fn timestamp_of(message: &DynamicMessage) -> Option<Timestamp> {
+    let (seconds, nanos) = parts_of(message);
+    Timestamp::new(seconds, nanos).ok().filter(is_in_protobuf_range)
+}
+
+fn duration_text(message: &DynamicMessage) -> String {
+    let (seconds, nanos) = parts_of(message);
+    let sign = if seconds < 0 || nanos < 0 { "-" } else { "" };
+    let (seconds, nanos) = (seconds.unsigned_abs(), nanos.unsigned_abs());
+    if nanos == 0 {
+        return format!("{sign}{seconds}s");
+    }
+    let fraction = format!("{nanos:09}");
+    format!("{sign}{seconds}.{}s", fraction.trim_end_matches('0'))
+}
+
+/// Why a well-known message that did not come from JSON cannot be kept, if it cannot.
+pub(crate) fn problem_of(known: WellKnown, message: &DynamicMessage) -> Option<&'static str> {
+    let (seconds, nanos) = parts_of(message);
+    match known {
+        WellKnown::Timestamp => {
+            let valid = (0..NANOS_PER_SECOND).contains(&nanos) && timestamp_of(message).is_some();
+            (!valid).then_some("must be a time between the years 1 and 9999")
+        }
+        WellKnown::Duration => {
+            let same_sign = nanos == 0 || seconds == 0 || (seconds < 0) == (nanos < 0);
+            let in_range = seconds.unsigned_abs() <= DURATION_SECONDS_MAX.unsigned_abs()
+                && nanos.unsigned_abs() < NANOS_PER_SECOND.unsigned_abs();
+            (!same_sign || !in_range).then_some("must be a duration within ten thousand years")
+        }
+        WellKnown::Struct | WellKnown::Value | WellKnown::List => (!has_exact_numbers(message))
+            .then_some("must hold only finite numbers up to 2^53, and no value without content"),
+    }
+}
+
+fn has_exact_numbers(message: &DynamicMessage) -> bool {
+    let is_value = message.descriptor().full_name() == "google.protobuf.Value";
+    if is_value && message.fields().next().is_none() {
+        return false;
+    }
+    message.fields().all(|(_, value)| value_is_exact(value))
+}
+
+fn value_is_exact(value: &ProtoValue) -> bool {
+    match value {
+        ProtoValue::F64(number) => number.abs() <= EXACT_INTEGER_MAX,
+        ProtoValue::Message(message) => has_exact_numbers(message),
+        ProtoValue::List(items) => items.iter().all(value_is_exact),
+        ProtoValue::Map(entries) => entries.values().all(value_is_exact),
+        _ => true,
+    }
+}

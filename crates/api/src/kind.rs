@@ -1,0 +1,364 @@
+//! What the scheme knows of one kind.
+use std::{fmt, sync::Arc};
+
+use orrery_proto::options::v1::{Column as ColumnRules, KindRules};
+use prost_reflect::{FieldDescriptor, Kind as ProtoKind, MessageDescriptor};
+
+use crate::{
+    docs::field_doc,
+    object::Object,
+    schema::{self, Element, Scalar, Schema, Shape, WellKnown},
+    scheme::RegistrationError,
+    violation::Violation,
+};
+
+/// Fills in what options cannot express; runs after the declared defaults and must be idempotent.
+pub type Defaulter = fn(&mut Object);
+
+/// Checks what options cannot express; the second argument is the stored object on an update.
+pub type Validator = fn(&Object, Option<&Object>) -> Vec<Violation>;
+
+/// One kind in one version: its names, its shape and its rules.
+pub struct Kind {
+    pub(crate) group: String,
+    pub(crate) api_version: String,
+    pub(crate) name: String,
+    pub(crate) list_name: String,
+    pub(crate) singular: String,
+    pub(crate) rules: KindRules,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) descriptor: MessageDescriptor,
+    pub(crate) list_descriptor: MessageDescriptor,
+    pub(crate) fields: Fields,
+    pub(crate) meta: MetaFields,
+    pub(crate) schema: Schema,
+    pub(crate) defaulters: Vec<Defaulter>,
+    pub(crate) validators: Vec<Validator>,
+}
+
+/// One column of a table, with its path already resolved.
+#[derive(Clone, Debug)]
+pub struct Column {
+    pub name: String,
+    /// Dotted JSON path from the object's root.
+    pub path: String,
+    pub r#type: ColumnType,
+    /// Shown only when a wide table is asked for.
+    pub wide: bool,
+    /// The comment of the field that is shown.
+    pub description: String,
+    pub(crate) steps: Vec<FieldDescriptor>,
+}
+
+/// How a cell is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnType {
+    String,
+    Integer,
+    Boolean,
+    /// A point in time, shown as an age.
+    Date,
+}
+
+/// The fields that every kind has, by their role.
+pub(crate) struct Fields {
+    pub api_version: FieldDescriptor,
+    pub kind: FieldDescriptor,
+    pub metadata: FieldDescriptor,
+    pub spec: Option<FieldDescriptor>,
+    pub status: Option<FieldDescriptor>,
+}
+
+/// The fields of metadata that are read without decoding the whole of it.
+pub(crate) struct MetaFields {
+    pub name: FieldDescriptor,
+    pub project: FieldDescriptor,
+    pub labels: FieldDescriptor,
+    pub annotations: FieldDescriptor,
+    pub uid: FieldDescriptor,
+    pub resource_version: FieldDescriptor,
+    pub generation: FieldDescriptor,
+    pub creation_timestamp: FieldDescriptor,
+    pub deletion_timestamp: FieldDescriptor,
+    pub finalizers: FieldDescriptor,
+}
+
+impl Kind {
+    /// Group with its suffix: `apps.orrery.dev`.
+    pub fn group(&self) -> &str {
+        &self.group
+    }
+    /// Version: `v1`.
+    pub fn version(&self) -> &str {
+        &self.rules.version
+    }
+    /// Group and version as they stand in a manifest: `apps.orrery.dev/v1`.
+    pub fn api_version(&self) -> &str {
+        &self.api_version
+    }
+    /// Name of the kind: `Workload`.
+    pub fn kind(&self) -> &str {
+        &self.name
+    }
+    /// Name of a list of the kind: `WorkloadList`.
+    pub fn list_kind(&self) -> &str {
+        &self.list_name
+    }
+    /// Name in a path: `workloads`.
+    pub fn plural(&self) -> &str {
+        &self.rules.plural
+    }
+    /// The kind in lower case: `workload`.
+    pub fn singular(&self) -> &str {
+        &self.singular
+    }
+    /// Other names that the command line takes.
+    pub fn short_names(&self) -> &[String] {
+        &self.rules.short_names
+    }
+    /// Groups of kinds that are asked for together.
+    pub fn categories(&self) -> &[String] {
+        &self.rules.categories
+    }
+    /// Whether objects of this kind live in no project of their own.
+    pub fn cluster_scoped(&self) -> bool {
+        self.rules.cluster_scoped
+    }
+    /// Whether only the server writes objects of this kind.
+    pub fn server_owned(&self) -> bool {
+        self.rules.server_owned
+    }
+    /// Whether this is a stored form that no API serves.
+    pub fn internal(&self) -> bool {
+        self.rules.internal
+    }
+    /// What a table shows, after the name and before the age.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+    pub fn has_spec(&self) -> bool {
+        self.fields.spec.is_some()
+    }
+    pub fn has_status(&self) -> bool {
+        self.fields.status.is_some()
+    }
+    pub fn descriptor(&self) -> &MessageDescriptor {
+        &self.descriptor
+    }
+    pub fn list_descriptor(&self) -> &MessageDescriptor {
+        &self.list_descriptor
+    }
+    /// Full message name of the hub version, when this kind is a spoke of it.
+    pub fn spoke_of(&self) -> Option<&str> {
+        (!self.rules.spoke_of.is_empty()).then_some(self.rules.spoke_of.as_str())
+    }
+    /// Full name of the message: `orrery.apps.v1.Workload`.
+    pub fn full_name(&self) -> &str {
+        self.descriptor.full_name()
+    }
+    /// Fields, rules and comments, for everything that is generated from a definition.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+    /// The name that error texts of the Kubernetes dialect use: `workloads.apps.orrery.dev`.
+    pub fn qualified_plural(&self) -> String {
+        format!("{}.{}", self.rules.plural, self.group)
+    }
+
+    /// Reads a kind from its definition.
+    pub(crate) fn build(
+        descriptor: &MessageDescriptor,
+        rules: KindRules,
+        suffix: &str,
+    ) -> Result<Self, Vec<RegistrationError>> {
+        let schema = schema::build(descriptor)?;
+        let refuse = |problem| vec![definition_error(descriptor, problem)];
+        let list_descriptor = find_list(descriptor).map_err(refuse)?;
+        let fields = Fields::find(descriptor).map_err(refuse)?;
+        let meta = MetaFields::find(&fields.metadata).map_err(refuse)?;
+        check_names(&rules).map_err(refuse)?;
+        let columns = rules.columns.iter().map(|column| Column::build(column, &schema));
+        let columns = columns.collect::<Result<_, _>>().map_err(refuse)?;
+        let group = format!("{}.{suffix}", rules.group);
+        Ok(Self {
+            api_version: format!("{group}/{}", rules.version),
+            group,
+            name: descriptor.name().to_owned(),
+            list_name: list_descriptor.name().to_owned(),
+            singular: descriptor.name().to_lowercase(),
+            rules,
+            columns,
+            descriptor: descriptor.clone(),
+            list_descriptor,
+            fields,
+            meta,
+            schema,
+            defaulters: Vec::new(),
+            validators: Vec::new(),
+        })
+    }
+}
+
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Kind({} {})", self.api_version, self.name)
+    }
+}
+
+/// Two kinds are the same when they were registered from the same message.
+impl PartialEq for Kind {
+    fn eq(&self, other: &Self) -> bool {
+        self.full_name() == other.full_name() && self.api_version == other.api_version
+    }
+}
+impl Eq for Kind {}
+
+/// Objects hold their kind in an `Arc`; most comparisons end at the pointer.
+pub(crate) fn same_kind(a: &Arc<Kind>, b: &Arc<Kind>) -> bool {
+    Arc::ptr_eq(a, b) || a == b
+}
+
+fn definition_error(descriptor: &MessageDescriptor, problem: String) -> RegistrationError {
+    RegistrationError::Definition { place: descriptor.full_name().to_owned(), problem }
+}
+
+/// The list type stands beside the kind: `Workload` and `WorkloadList`.
+fn find_list(descriptor: &MessageDescriptor) -> Result<MessageDescriptor, String> {
+    let name = format!("{}List", descriptor.full_name());
+    let Some(list) = descriptor.parent_pool().get_message_by_name(&name) else {
+        return Err(format!("its list type {name} is missing"));
+    };
+    let items = list.get_field_by_name("items").filter(FieldDescriptor::is_list);
+    let of_this_kind = items.is_some_and(|items| items.kind().as_message() == Some(descriptor));
+    let metadata = list.get_field_by_name("metadata").map(|field| field.kind());
+    let has_metadata = metadata.is_some_and(|kind| {
+        kind.as_message().is_some_and(|m| m.full_name() == "orrery.meta.v1.ListMeta")
+    });
+    if !of_this_kind || !has_metadata || !has_type_fields(&list) {
+        return Err(format!(
+            "{name} must have apiVersion, kind, metadata (ListMeta) and items of the kind"
+        ));
+    }
+    Ok(list)
+}
+
+fn has_type_fields(descriptor: &MessageDescriptor) -> bool {
+    ["api_version", "kind"].iter().all(|name| {
+        let field = descriptor.get_field_by_name(name);
+        field.is_some_and(|field| matches!(field.kind(), ProtoKind::String) && !field.is_list())
+    })
+}
+
+fn check_names(rules: &KindRules) -> Result<(), String> {
+    let required =
+        [("group", &rules.group), ("version", &rules.version), ("plural", &rules.plural)];
+    for (what, value) in required {
+        if !crate::validate::is_name(value) {
+            return Err(format!("{what} {value:?} must be a lower-case DNS label"));
+        }
+    }
+    Ok(())
+}
+
+impl Fields {
+    fn find(descriptor: &MessageDescriptor) -> Result<Self, String> {
+        let named = |name: &str| descriptor.get_field_by_name(name);
+        let message = |name: &str| match named(name) {
+            Some(field) if field.kind().as_message().is_none() || field.is_list() => {
+                Err(format!("{name} must be a message"))
+            }
+            found => Ok(found),
+        };
+        let metadata = message("metadata")?;
+        match (named("api_version"), named("kind"), metadata) {
+            (Some(api_version), Some(kind), Some(metadata)) if has_type_fields(descriptor) => {
+                Ok(Self {
+                    api_version,
+                    kind,
+                    metadata,
+                    spec: message("spec")?,
+                    status: message("status")?,
+                })
+            }
+            _ => Err("a kind must have apiVersion, kind (strings) and metadata".to_owned()),
+        }
+    }
+}
+
+impl MetaFields {
+    fn find(metadata: &FieldDescriptor) -> Result<Self, String> {
+        let ProtoKind::Message(meta) = metadata.kind() else {
+            return Err("metadata must be an orrery.meta.v1.ObjectMeta".to_owned());
+        };
+        let get = |name: &str| {
+            meta.get_field_by_name(name)
+                .ok_or_else(|| format!("metadata must be an orrery.meta.v1.ObjectMeta with {name}"))
+        };
+        Ok(Self {
+            name: get("name")?,
+            project: get("project")?,
+            labels: get("labels")?,
+            annotations: get("annotations")?,
+            uid: get("uid")?,
+            resource_version: get("resource_version")?,
+            generation: get("generation")?,
+            creation_timestamp: get("creation_timestamp")?,
+            deletion_timestamp: get("deletion_timestamp")?,
+            finalizers: get("finalizers")?,
+        })
+    }
+}
+
+impl Column {
+    fn build(rules: &ColumnRules, schema: &Schema) -> Result<Self, String> {
+        let path = &rules.path;
+        let field = schema
+            .field(path)
+            .ok_or_else(|| format!("column {:?}: there is no field {path}", rules.name))?;
+        let r#type = match rules.r#type.as_str() {
+            "string" => ColumnType::String,
+            "integer" => ColumnType::Integer,
+            "boolean" => ColumnType::Boolean,
+            "date" => ColumnType::Date,
+            other => return Err(format!("column {:?}: unknown type {other:?}", rules.name)),
+        };
+        if !r#type.fits(field.shape) {
+            return Err(format!("column {:?}: {path} is not a {}", rules.name, rules.r#type));
+        }
+        let steps = crate::lookup::steps(schema, path)
+            .ok_or_else(|| format!("column {:?}: {path} goes through a list", rules.name))?;
+        let description = field_doc(&field.descriptor);
+        Ok(Self {
+            name: rules.name.clone(),
+            path: path.clone(),
+            r#type,
+            wide: rules.wide,
+            description,
+            steps,
+        })
+    }
+}
+
+impl ColumnType {
+    fn fits(self, shape: Shape) -> bool {
+        let integers = [Scalar::Int32, Scalar::Int64, Scalar::Uint32, Scalar::Uint64];
+        match self {
+            Self::String => matches!(shape.element(), Element::Scalar(_)),
+            Self::Integer => {
+                matches!(shape, Shape::Single(Element::Scalar(s)) if integers.contains(&s))
+            }
+            Self::Boolean => shape == Shape::Single(Element::Scalar(Scalar::Bool)),
+            Self::Date => shape == Shape::Single(Element::WellKnown(WellKnown::Timestamp)),
+        }
+    }
+
+    /// The name in the Kubernetes dialect.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Boolean => "boolean",
+            Self::Date => "date",
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Kinds from descriptors: everything that can be said about a resource without storing it.
+//!
+//! A kind is one protobuf message with our options on it. This crate reads the descriptors and
+//! gives the rest of the system one vocabulary:
+//!
+//! ```text
+//!   descriptors ----> Scheme ----> Kind (names, schema, rules, columns)
+//!                                    |
+//!   JSON, YAML, protobuf  <---->  Object  ----> default, validate, convert, select, table
+//! ```
+//!
+//! Owns: the [`Scheme`] and its registration, [`Object`] and its three codecs, manifests with the
+//! place of every field, defaults, validation, conversion between versions, selectors, table
+//! cells and the comments that `explain` prints.
+//!
+//! Not in it: storage, transports, time and tasks. It is pure and synchronous; `now` is an
+//! argument. Rules of one kind that options cannot express are registered by the crate that acts
+//! on that kind.
+
+mod convert;
+mod defaults;
+mod docs;
+mod json;
+mod kind;
+mod lookup;
+mod manifest;
+mod object;
+mod schema;
+mod scheme;
+mod select;
+mod suggest;
+mod table;
+mod validate;
+mod violation;
+
+pub use convert::{ConvertError, Convertor, Spoke};
+pub use defaults::default;
+pub use docs::{field_doc, message_doc};
+pub use json::{
+    DecodeError, DecodeOptions, JSON_BYTES_MAX, JSON_DEPTH_MAX, JsonOptions, ProjectKey,
+    UnknownFields, WIRE_DEPTH_MAX, parse_json,
+};
+pub use kind::{Column, ColumnType, Defaulter, Kind, Validator};
+pub use manifest::{
+    FILE_BYTES_MAX, Manifest, ManifestError, ManifestErrors, NODES_MAX, Position, parse_manifests,
+    value_to_yaml,
+};
+pub use object::{Decoded, Object, ObjectError, ObjectList};
+pub use schema::{
+    Element, FieldSchema, MessageId, MessageSchema, OneofSchema, Scalar, Schema, Shape, WellKnown,
+};
+pub use scheme::{
+    DEFAULT_GROUP_SUFFIX, ReadError, RegistrationError, ResolveError, SYSTEM_PROJECT, Scheme,
+    SchemeBuilder, SchemeError,
+};
+pub use select::{FieldSelector, LabelSelector, SelectorError};
+pub use table::{Cell, age, human_duration, table_cells};
+pub use validate::{is_label_value, is_name, is_qualified_name, validate};
+pub use violation::{Reason, Violation};
+
+/// Identity of a resource and what the server knows about it.
+pub use orrery_proto::meta::v1::{ListMeta, ObjectMeta};

@@ -1,0 +1,122 @@
+//! Equality by meaning: what is absent equals what has its zero value without presence, maps
+//! have no order, and lists that are sets have none either.
+use prost_reflect::{DynamicMessage, FieldDescriptor, UnknownField, Value};
+
+use super::Object;
+use crate::{
+    kind::same_kind,
+    lookup,
+    schema::{Element, FieldSchema, MessageId, Schema, Shape},
+};
+
+#[derive(Clone, Copy)]
+struct Equality<'a> {
+    schema: &'a Schema,
+    /// Whether the order of sets counts.
+    ordered: bool,
+}
+
+impl Object {
+    /// Whether two objects mean the same; sets compare without order.
+    pub fn same(&self, other: &Self) -> bool {
+        same_kind(&self.kind, &other.kind)
+            && self.compare(false).root(&self.message, &other.message)
+    }
+
+    /// Whether two objects ask for the same; decides whether a write makes a new generation.
+    pub fn same_spec(&self, other: &Self) -> bool {
+        same_kind(&self.kind, &other.kind) && self.same_part(self.kind.fields.spec.as_ref(), other)
+    }
+
+    /// Whether two objects say the same of what is.
+    pub fn same_status(&self, other: &Self) -> bool {
+        same_kind(&self.kind, &other.kind)
+            && self.same_part(self.kind.fields.status.as_ref(), other)
+    }
+
+    pub(super) fn equals_in_order(&self, other: &Self) -> bool {
+        self.compare(true).root(&self.message, &other.message)
+    }
+
+    fn compare(&self, ordered: bool) -> Equality<'_> {
+        Equality { schema: &self.kind.schema, ordered }
+    }
+
+    fn same_part(&self, part: Option<&FieldDescriptor>, other: &Self) -> bool {
+        let Some(part) = part else { return true };
+        let root = self.kind.schema.root();
+        let field = root.fields.iter().find(|field| field.descriptor == *part);
+        field.is_none_or(|field| self.compare(false).field(field, &self.message, &other.message))
+    }
+}
+
+/// Whether two values of a field mean the same; sets compare without order.
+pub(crate) fn same_value(schema: &Schema, field: &FieldSchema, a: &Value, b: &Value) -> bool {
+    Equality { schema, ordered: false }.value(field, a, b)
+}
+
+impl Equality<'_> {
+    fn root(self, a: &DynamicMessage, b: &DynamicMessage) -> bool {
+        self.message(Schema::ROOT, a, b)
+    }
+
+    fn message(self, id: MessageId, a: &DynamicMessage, b: &DynamicMessage) -> bool {
+        let fields = &self.schema.message(id).fields;
+        fields.iter().all(|field| self.field(field, a, b)) && same_unknown(a, b)
+    }
+
+    fn field(self, field: &FieldSchema, a: &DynamicMessage, b: &DynamicMessage) -> bool {
+        match (lookup::get(a, &field.descriptor), lookup::get(b, &field.descriptor)) {
+            (None, None) => true,
+            (Some(a), Some(b)) => self.value(field, a, b),
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
+
+    fn value(self, field: &FieldSchema, a: &Value, b: &Value) -> bool {
+        let element = field.shape.element();
+        match (field.shape, a, b) {
+            (Shape::List(_), Value::List(a), Value::List(b)) => self.list(field, a, b),
+            (Shape::Map { .. }, Value::Map(a), Value::Map(b)) => {
+                a.len() == b.len()
+                    && a.iter().all(|(key, value)| {
+                        b.get(key).is_some_and(|other| self.element(element, value, other))
+                    })
+            }
+            (Shape::Single(_) | Shape::List(_) | Shape::Map { .. }, a, b) => {
+                self.element(element, a, b)
+            }
+        }
+    }
+
+    fn list(self, field: &FieldSchema, a: &[Value], b: &[Value]) -> bool {
+        let element = field.shape.element();
+        if a.len() != b.len() {
+            return false;
+        }
+        if self.ordered || !field.is_set() {
+            return a.iter().zip(b).all(|(a, b)| self.element(element, a, b));
+        }
+        // Validation keeps sets free of duplicates, but a set of another origin may have some:
+        // each item is matched with one that no other item took.
+        let mut free: Vec<&Value> = b.iter().collect();
+        a.iter().all(|item| {
+            let found = free.iter().position(|other| self.element(element, item, other));
+            found.map(|index| free.swap_remove(index)).is_some()
+        })
+    }
+
+    fn element(self, element: Element, a: &Value, b: &Value) -> bool {
+        match (element, a, b) {
+            (Element::Message(id), Value::Message(a), Value::Message(b)) => self.message(id, a, b),
+            (Element::Message(_) | Element::Scalar(_) | Element::WellKnown(_), a, b) => a == b,
+        }
+    }
+}
+
+fn same_unknown(a: &DynamicMessage, b: &DynamicMessage) -> bool {
+    let collect = |message: &DynamicMessage| -> Vec<UnknownField> {
+        message.unknown_fields().cloned().collect()
+    };
+    collect(a) == collect(b)
+}

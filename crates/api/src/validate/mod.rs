@@ -1,0 +1,212 @@
+//! Validation: everything that is wrong with an object, found in one walk.
+//!
+//! The declared rules come from the schema, the rules of metadata from [`metadata`], and what
+//! options cannot express from the validators that were registered for the kind.
+mod metadata;
+mod names;
+mod rules;
+
+use std::collections::{HashMap, HashSet};
+
+use prost_reflect::{DynamicMessage, MapKey, Value};
+
+pub use names::{is_label_value, is_name, is_qualified_name};
+
+use crate::{
+    json::well_known_problem,
+    lookup,
+    object::{Object, same_value},
+    schema::{Element, FieldSchema, MessageId, Schema, Shape},
+    violation::Violation,
+};
+
+/// Everything that is wrong with `object`. `old` is the stored object on an update: what must not
+/// change is compared with it.
+pub fn validate(object: &Object, old: Option<&Object>) -> Vec<Violation> {
+    let kind = object.kind();
+    let mut checker = Checker { schema: kind.schema(), path: String::new(), found: Vec::new() };
+    let old_message = old.map(Object::message);
+    checker.message(Schema::ROOT, &with_mandatory_parts(object), old_message);
+    let mut found = checker.found;
+    found.extend(metadata::validate(object));
+    for validator in &kind.validators {
+        found.extend(validator(object, old));
+    }
+    found
+}
+
+/// An object without metadata or spec is checked as if they were empty, so that what is mandatory
+/// in them is named one by one.
+fn with_mandatory_parts(object: &Object) -> DynamicMessage {
+    let mut message = object.message().clone();
+    let fields = &object.kind().fields;
+    for part in std::iter::once(&fields.metadata).chain(&fields.spec) {
+        message.get_field_mut(part);
+    }
+    message
+}
+
+struct Checker<'a> {
+    schema: &'a Schema,
+    path: String,
+    found: Vec<Violation>,
+}
+
+impl Checker<'_> {
+    fn message(&mut self, id: MessageId, new: &DynamicMessage, old: Option<&DynamicMessage>) {
+        let schema = self.schema.message(id);
+        for field in &schema.fields {
+            let length = self.path.len();
+            push_field(&mut self.path, &field.json_name);
+            let value = lookup::get(new, &field.descriptor);
+            let before = old.and_then(|old| lookup::get(old, &field.descriptor));
+            self.field(field, value, before);
+            self.path.truncate(length);
+        }
+        for oneof in schema.oneofs.iter().filter(|oneof| oneof.required) {
+            let branches = || oneof.fields.iter().map(|index| &schema.fields[*index]);
+            if !branches().any(|field| new.has_field(&field.descriptor)) {
+                let names: Vec<&str> = branches().map(|field| field.json_name.as_str()).collect();
+                let hint = match names.as_slice() {
+                    [only] => format!("set {only:?}"),
+                    several => format!("set exactly one of {}", several.join(", ")),
+                };
+                self.found.push(Violation::required(self.path.clone(), &hint));
+            }
+        }
+    }
+
+    fn field(&mut self, field: &FieldSchema, value: Option<&Value>, before: Option<&Value>) {
+        if field.rules.immutable && before.is_some() {
+            let same = matches!((value, before), (Some(a), Some(b)) if same_value(self.schema, field, a, b));
+            if !same {
+                let shown = value.map_or_else(|| "nothing".to_owned(), |v| rules::show(field, v));
+                let why = "field is immutable: delete the object and create it again to change it";
+                self.found.push(Violation::invalid(self.path.clone(), shown, why));
+                return;
+            }
+        }
+        match value {
+            Some(value) if !(field.rules.required && is_empty_text(value)) => {
+                self.value(field, value, before);
+            }
+            Some(_) | None if field.rules.required => {
+                self.found.push(Violation::required(self.path.clone(), &rules::hint(field)));
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    fn value(&mut self, field: &FieldSchema, value: &Value, before: Option<&Value>) {
+        self.found.extend(rules::check_length(field, value, &self.path));
+        let element = field.shape.element();
+        match (field.shape, value) {
+            (Shape::List(_), Value::List(items)) => self.list(field, items, before),
+            (Shape::Map { .. }, Value::Map(entries)) => {
+                let before = before.and_then(Value::as_map);
+                for (key, value) in sorted(entries) {
+                    let length = self.path.len();
+                    push_key(&mut self.path, &rules::key_text(key));
+                    self.element(field, element, value, before.and_then(|old| old.get(key)));
+                    self.path.truncate(length);
+                }
+            }
+            (Shape::Single(_) | Shape::List(_) | Shape::Map { .. }, value) => {
+                self.element(field, element, value, before);
+            }
+        }
+    }
+
+    fn list(&mut self, field: &FieldSchema, items: &[Value], before: Option<&Value>) {
+        let old_by_key = keyed(field, before.and_then(Value::as_list).unwrap_or_default());
+        let mut seen = HashSet::new();
+        for (index, item) in items.iter().enumerate() {
+            let length = self.path.len();
+            push_key(&mut self.path, &index.to_string());
+            let key = rules::key_of(field, item);
+            self.unique(field, item, key, &mut seen);
+            let old = key.and_then(|key| old_by_key.get(key).copied());
+            self.element(field, field.shape.element(), item, old);
+            self.path.truncate(length);
+        }
+    }
+
+    fn unique(
+        &mut self,
+        field: &FieldSchema,
+        item: &Value,
+        key: Option<&str>,
+        seen: &mut HashSet<String>,
+    ) {
+        if let Some(name) = field.key() {
+            let path = format!("{}.{name}", self.path);
+            match key.filter(|key| !key.is_empty()) {
+                None => {
+                    let declared = rules::key_is_required(self.schema, field);
+                    // A key that is declared mandatory is reported with the item's own fields.
+                    if !declared {
+                        let hint = "it tells the items of this list apart";
+                        self.found.push(Violation::required(path, hint));
+                    }
+                }
+                Some(key) if !seen.insert(key.to_owned()) => {
+                    self.found.push(Violation::duplicate(path, format_args!("{key:?}")));
+                }
+                Some(_) => {}
+            }
+        } else if field.is_set() && !seen.insert(rules::canonical(self.schema, field, item)) {
+            let shown = rules::show(field, item);
+            self.found.push(Violation::duplicate(self.path.clone(), shown));
+        }
+    }
+
+    fn element(
+        &mut self,
+        field: &FieldSchema,
+        element: Element,
+        value: &Value,
+        before: Option<&Value>,
+    ) {
+        match (element, value) {
+            (Element::Message(id), Value::Message(message)) => {
+                self.message(id, message, before.and_then(Value::as_message));
+            }
+            (Element::WellKnown(known), Value::Message(message)) => {
+                if let Some(why) = well_known_problem(known, message) {
+                    let shown = rules::show(field, value);
+                    self.found.push(Violation::invalid(self.path.clone(), shown, why));
+                }
+            }
+            (Element::Scalar(_) | Element::Message(_) | Element::WellKnown(_), value) => {
+                self.found.extend(rules::check_scalar(field, value, &self.path));
+            }
+        }
+    }
+}
+
+fn is_empty_text(value: &Value) -> bool {
+    value.as_str().is_some_and(str::is_empty)
+}
+
+fn push_field(path: &mut String, name: &str) {
+    if !path.is_empty() {
+        path.push('.');
+    }
+    path.push_str(name);
+}
+
+fn push_key(path: &mut String, key: &str) {
+    path.push('[');
+    path.push_str(key);
+    path.push(']');
+}
+
+fn sorted(entries: &HashMap<MapKey, Value>) -> Vec<(&MapKey, &Value)> {
+    let mut sorted: Vec<(&MapKey, &Value)> = entries.iter().collect();
+    sorted.sort_by_cached_key(|(key, _)| rules::key_text(key));
+    sorted
+}
+
+fn keyed<'v>(field: &FieldSchema, items: &'v [Value]) -> HashMap<&'v str, &'v Value> {
+    items.iter().filter_map(|item| Some((rules::key_of(field, item)?, item))).collect()
+}

@@ -1,0 +1,1 @@
+//! Kinds that only tests use.
