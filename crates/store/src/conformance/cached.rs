@@ -1,0 +1,167 @@
+//! The cache in front of an engine, seen as an engine, so that it keeps the same promises.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use futures::{StreamExt, stream};
+use parking_lot::Mutex;
+use tokio::time::timeout;
+
+use super::World;
+use crate::{
+    engine::{Batch, Change, Engine, ListRequest, Listing, Watch},
+    error::Error,
+    lease::Lease,
+    model::{Entry, Incarnation, Op, Revision},
+    store::{Event, EventBatch, Store, StoreOptions, Watcher},
+};
+
+/// A world in which every engine has a [`Store`] in front.
+pub struct Cached<W> {
+    world: W,
+    stores: Mutex<HashMap<Incarnation, Store>>,
+}
+
+impl<W: World> Cached<W> {
+    pub fn new(world: W) -> Self {
+        Self { world, stores: Mutex::default() }
+    }
+
+    async fn start(&self, engine: Arc<dyn Engine>) -> Arc<dyn Engine> {
+        let incarnation = engine.incarnation();
+        let store = Store::start(engine, StoreOptions::default()).await;
+        let store = store.expect("a store starts on an engine");
+        self.stores.lock().insert(incarnation, store.clone());
+        Arc::new(Front(store))
+    }
+}
+
+#[async_trait]
+impl<W: World> World for Cached<W> {
+    async fn fresh(&self) -> Arc<dyn Engine> {
+        self.start(self.world.fresh().await).await
+    }
+
+    fn durable(&self) -> bool {
+        self.world.durable()
+    }
+
+    async fn reopen(&self, front: Arc<dyn Engine>) -> Arc<dyn Engine> {
+        let store = self.stores.lock().remove(&front.incarnation());
+        let store = store.expect("this world made it");
+        drop(front);
+        store.stop().await;
+        let engine = Arc::clone(store.engine());
+        drop(store);
+        self.start(self.world.reopen(engine).await).await
+    }
+}
+
+#[derive(Debug)]
+struct Front(Store);
+
+#[async_trait]
+impl Engine for Front {
+    fn incarnation(&self) -> Incarnation {
+        self.0.incarnation()
+    }
+
+    async fn current(&self, _prefix: &str) -> Result<Revision, Error> {
+        Ok(self.0.snapshot().await?.revision())
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Entry>, Error> {
+        Ok(self.0.get(key).await?.map(|entry| entry.as_ref().clone()))
+    }
+
+    async fn list(&self, request: ListRequest) -> Result<Listing, Error> {
+        let snapshot = match request.at {
+            Some(at) => self.0.snapshot_at(at).await?,
+            None => self.0.snapshot().await?,
+        };
+        let limit = if request.limit == 0 { usize::MAX } else { request.limit };
+        let after = request.after.as_deref().unwrap_or_default();
+        let mut rest = snapshot.range_after(&request.prefix, after);
+        let entries = rest.by_ref().take(limit).map(|entry| entry.as_ref().clone()).collect();
+        Ok(Listing { entries, revision: snapshot.revision(), more: rest.next().is_some() })
+    }
+
+    async fn commit(&self, ops: Vec<Op>) -> Result<Revision, Error> {
+        self.0.commit(ops).await
+    }
+
+    async fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, Error> {
+        let front = Following { watcher: self.0.watch(prefix, after)?, told: after };
+        Ok(stream::unfold(Some(front), Following::step).boxed())
+    }
+
+    async fn compact(&self, up_to: Revision) -> Result<(), Error> {
+        self.0.compact(up_to).await
+    }
+
+    async fn acquire(
+        &self,
+        name: &str,
+        holder: &str,
+        ttl: Duration,
+    ) -> Result<Option<Lease>, Error> {
+        self.0.engine().acquire(name, holder, ttl).await
+    }
+
+    async fn renew(&self, lease: &Lease) -> Result<bool, Error> {
+        self.0.engine().renew(lease).await
+    }
+
+    async fn resign(&self, lease: Lease) -> Result<(), Error> {
+        self.0.engine().resign(lease).await
+    }
+
+    async fn close(&self) {
+        self.0.stop().await;
+    }
+}
+
+/// A watcher that says where it is whenever nothing happens.
+struct Following {
+    watcher: Watcher,
+    told: Revision,
+}
+
+/// How long nothing must happen before a bookmark.
+const IDLE: Duration = Duration::from_millis(5);
+
+impl Following {
+    async fn step(following: Option<Self>) -> Option<(Result<Batch, Error>, Option<Self>)> {
+        let mut following = following?;
+        let item = following.next().await;
+        let rest = item.is_ok().then_some(following);
+        Some((item, rest))
+    }
+
+    async fn next(&mut self) -> Result<Batch, Error> {
+        loop {
+            match timeout(IDLE, self.watcher.next()).await {
+                Ok(batch) => {
+                    let batch = plain(batch?.as_ref());
+                    self.told = batch.revision;
+                    return Ok(batch);
+                }
+                Err(_) if self.told < self.watcher.bookmark() => {
+                    self.told = self.watcher.bookmark();
+                    return Ok(Batch { revision: self.told, changes: Vec::new() });
+                }
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+fn plain(batch: &EventBatch) -> Batch {
+    let change = |event: &Arc<Event>| match event.as_ref() {
+        Event::Put { entry, .. } => Change::Put(entry.as_ref().clone()),
+        Event::Delete { previous, revision } => {
+            Change::Delete { key: Arc::clone(&previous.key), revision: *revision }
+        }
+    };
+    Batch { revision: batch.revision, changes: batch.events.iter().map(change).collect() }
+}

@@ -1,0 +1,214 @@
+//! The one writer. It takes every commit that waits, judges each against the state including the
+//! ones before it in the group, writes all of them as one batch with one sync, and answers.
+
+use std::{collections::HashMap, sync::Arc, thread};
+
+use fjall::{OwnedWriteBatch, PersistMode};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    Shared,
+    format::{self, Kind, Logged, Version},
+    options::count,
+    tables::{Tables, failed},
+};
+use crate::{
+    engine::{Batch, Change},
+    error::{Error, OpenError},
+    judge,
+    model::{Entry, Head, Op, Revision},
+};
+
+/// The most commits in one sync: enough that the sync no longer matters per commit.
+const GROUP_COMMITS_MAX: usize = 512;
+
+/// The most bytes in one sync, so that a burst of large values does not make all others wait.
+const GROUP_BYTES_MAX: usize = 8 << 20;
+
+pub(super) struct Request {
+    pub ops: Vec<Op>,
+    pub answer: oneshot::Sender<Result<Revision, Error>>,
+}
+
+impl Request {
+    fn bytes(&self) -> usize {
+        let size = |op: &Op| match op {
+            Op::Put { key, value, .. } => key.len() + value.len(),
+            Op::Delete { key, .. } | Op::Check { key, .. } => key.len(),
+        };
+        self.ops.iter().map(size).sum()
+    }
+}
+
+pub(super) struct Committer {
+    tables: Arc<Tables>,
+    shared: Arc<Shared>,
+    head: Revision,
+    /// Why writing stopped, once it has.
+    failure: Option<Arc<str>>,
+}
+
+impl Committer {
+    pub fn start(
+        tables: Arc<Tables>,
+        shared: Arc<Shared>,
+        requests: mpsc::Receiver<Request>,
+        head: Revision,
+    ) -> Result<thread::JoinHandle<()>, OpenError> {
+        let committer = Self { tables, shared, head, failure: None };
+        thread::Builder::new()
+            .name("store-committer".to_owned())
+            .spawn(move || committer.run(requests))
+            .map_err(|e| Error::unavailable(format!("cannot start the committer: {e}")).into())
+    }
+
+    /// Runs until every sender is gone, that is until the engine is closed.
+    fn run(mut self, mut requests: mpsc::Receiver<Request>) {
+        while let Some(first) = requests.blocking_recv() {
+            let group = collect(first, &mut requests);
+            self.serve(group);
+        }
+    }
+
+    fn serve(&mut self, group: Vec<Request>) {
+        let outcome = match &self.failure {
+            Some(reason) => Err(Error::Unavailable { reason: Arc::clone(reason) }),
+            None => self.commit(&group),
+        };
+        for (at, request) in group.into_iter().enumerate() {
+            let answer = match &outcome {
+                Ok(answers) => answers[at].clone(),
+                Err(error) => Err(error.clone()),
+            };
+            // A caller that went away no longer wants to know.
+            let _ = request.answer.send(answer);
+        }
+    }
+
+    /// Commits a group; on success the answer to each. A conflict is answered only with the group
+    /// too, because it may be with a commit of the same group that is not durable before.
+    fn commit(&mut self, group: &[Request]) -> Result<Vec<Result<Revision, Error>>, Error> {
+        let mut draft = Draft::new(&self.tables, self.head);
+        let answers = group.iter().map(|request| draft.add(&request.ops)).collect();
+        let Draft { batches, write, head, .. } = draft;
+        if batches.is_empty() {
+            return Ok(answers);
+        }
+        self.write(write, head)?;
+        count(&self.shared.counters.commits, batches.len());
+        self.shared.feed.publish(batches);
+        Ok(answers)
+    }
+
+    fn write(&mut self, mut write: OwnedWriteBatch, head: Revision) -> Result<(), Error> {
+        self.tables.put_head(&mut write, head);
+        let written = write.durability(Some(PersistMode::SyncData)).commit();
+        count(&self.shared.counters.syncs, 1);
+        if let Err(error) = written {
+            let error = failed("write to the disk", &error);
+            tracing::error!(%error, "the store takes no more writes until it is opened again");
+            let reason: Arc<str> = format!("{error}; restart after the disk is in order").into();
+            self.failure = Some(Arc::clone(&reason));
+            return Err(Error::Unavailable { reason });
+        }
+        self.head = head;
+        Ok(())
+    }
+}
+
+fn collect(first: Request, requests: &mut mpsc::Receiver<Request>) -> Vec<Request> {
+    let mut bytes = first.bytes();
+    let mut group = vec![first];
+    while group.len() < GROUP_COMMITS_MAX && bytes < GROUP_BYTES_MAX {
+        let Ok(next) = requests.try_recv() else { break };
+        bytes += next.bytes();
+        group.push(next);
+    }
+    group
+}
+
+/// A group of commits in the making.
+struct Draft<'a> {
+    tables: &'a Tables,
+    head: Revision,
+    /// Heads as the commits so far leave them, where they differ from the tables.
+    heads: HashMap<Arc<str>, Option<Head>>,
+    write: OwnedWriteBatch,
+    batches: Vec<Arc<Batch>>,
+}
+
+impl<'a> Draft<'a> {
+    fn new(tables: &'a Tables, head: Revision) -> Self {
+        let write = tables.batch();
+        Self { tables, head, heads: HashMap::new(), write, batches: Vec::new() }
+    }
+
+    fn add(&mut self, ops: &[Op]) -> Result<Revision, Error> {
+        let before = judge::judge(ops, |key| self.head_of(key))?;
+        if !ops.iter().any(Op::writes) {
+            return Ok(self.head);
+        }
+        let revision = self.head.next();
+        let mut logged = Vec::with_capacity(ops.len());
+        let mut changes = Vec::with_capacity(ops.len());
+        for (op, before) in ops.iter().zip(before) {
+            if let Some((log, change)) = self.change(op, before, revision) {
+                logged.push(log);
+                changes.push(change);
+            }
+        }
+        let row = format::encode_log(revision, &logged);
+        self.write.insert(&self.tables.log, format::revision_key(revision), row);
+        self.batches.push(Arc::new(Batch { revision, changes }));
+        self.head = revision;
+        Ok(revision)
+    }
+
+    fn head_of(&self, key: &str) -> Result<Option<Head>, Error> {
+        match self.heads.get(key) {
+            Some(head) => Ok(*head),
+            None => self.tables.head_of(key),
+        }
+    }
+
+    fn change(
+        &mut self,
+        op: &Op,
+        before: Option<Head>,
+        revision: Revision,
+    ) -> Option<(Logged, Change)> {
+        let previous = before.map_or(Revision::ZERO, |head| head.modified);
+        let created = before.map_or(revision, |head| head.created);
+        let logged = |key, kind| Logged { key: Arc::clone(key), kind, previous, created };
+        match op {
+            Op::Put { key, value, .. } => {
+                let value = value.clone();
+                let version = Version::Value { created, value: value.clone() };
+                self.put(key, revision, &version, Some(Head { created, modified: revision }));
+                let key_of = Arc::clone(key);
+                let entry = Entry { key: key_of, value, created, modified: revision };
+                Some((logged(key, Kind::Put), Change::Put(entry)))
+            }
+            Op::Delete { key, .. } => {
+                self.put(key, revision, &Version::Tombstone, None);
+                let change = Change::Delete { key: Arc::clone(key), revision };
+                Some((logged(key, Kind::Delete), change))
+            }
+            Op::Check { .. } => None,
+        }
+    }
+
+    fn put(&mut self, key: &Arc<str>, revision: Revision, version: &Version, head: Option<Head>) {
+        let row_key = format::value_key(key, revision);
+        let row = format::encode_version(&row_key, version);
+        self.write.insert(&self.tables.values, row_key, row);
+        match head {
+            Some(head) => {
+                let row = format::encode_head(key, head);
+                self.write.insert(&self.tables.heads, key.as_bytes(), row);
+            }
+            None => self.write.remove(&self.tables.heads, key.as_bytes()),
+        }
+        self.heads.insert(Arc::clone(key), head);
+    }
+}

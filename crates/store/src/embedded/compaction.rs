@@ -1,0 +1,93 @@
+//! Forgetting history, a slice at a time, while commits and reads go on.
+//!
+//! The new bound is made durable first; from then on nobody reads what lies before it. Then the
+//! log is walked from its beginning to the bound: each commit there names the version it took the
+//! place of, which is removed together with the log row. A crash in between leaves rows that the
+//! next opening removes.
+
+use std::{ops::Bound, sync::Arc};
+
+use fjall::{PersistMode, Readable};
+
+use super::{
+    Shared,
+    format::{self, Kind, Logged},
+    options::count,
+    reader,
+    tables::{Tables, failed},
+};
+use crate::{error::Error, model::Revision};
+
+/// Commits removed in one batch: short enough that a commit waiting behind it does not notice.
+const SLICE: usize = 256;
+
+pub(super) async fn compact(shared: &Arc<Shared>, up_to: Revision) -> Result<(), Error> {
+    let _one_at_a_time = shared.compacting.lock().await;
+    let advanced = shared.blocking(move |tables| advance(tables, up_to)).await?;
+    if advanced { sweep(shared).await } else { Ok(()) }
+}
+
+/// Goes on with what a process that died had begun.
+pub(super) async fn resume(shared: &Arc<Shared>) -> Result<(), Error> {
+    let _one_at_a_time = shared.compacting.lock().await;
+    sweep(shared).await
+}
+
+async fn sweep(shared: &Arc<Shared>) -> Result<(), Error> {
+    loop {
+        let removed = shared.blocking(slice).await?;
+        count(&shared.counters.compacted, removed);
+        if removed < SLICE {
+            return Ok(());
+        }
+    }
+}
+
+/// Moves the bound forward; `false` if it is there already.
+fn advance(tables: &Tables, up_to: Revision) -> Result<bool, Error> {
+    if up_to <= tables.compacted() {
+        return Ok(false);
+    }
+    let mut batch = tables.batch().durability(Some(PersistMode::SyncData));
+    tables.put_compacted(&mut batch, up_to);
+    batch.commit().map_err(|error| failed("move the bound of the history", &error))?;
+    tables.set_compacted(up_to);
+    Ok(true)
+}
+
+/// Removes the oldest commits up to the bound and answers how many it were.
+fn slice(tables: &Tables) -> Result<usize, Error> {
+    let snapshot = tables.db.snapshot();
+    let bound = format::revision_key(tables.compacted_in(&snapshot)?);
+    let mut batch = tables.batch();
+    let mut removed = 0;
+    let rows = snapshot.range(&tables.log, (Bound::Unbounded, Bound::Included(bound)));
+    for row in rows.take(SLICE) {
+        let (row_key, row) = row.into_inner().map_err(|error| failed("read the log", &error))?;
+        let revision = reader::log_revision(&row_key)?;
+        for logged in format::decode_log(revision, &row)? {
+            remove_superseded(tables, &mut batch, &logged, revision);
+        }
+        batch.remove(&tables.log, row_key);
+        removed += 1;
+    }
+    batch.commit().map_err(|error| failed("remove history", &error))?;
+    Ok(removed)
+}
+
+/// What nobody can read any more once history begins at or after `revision`: the version before,
+/// and the mark of a deletion.
+fn remove_superseded(
+    tables: &Tables,
+    batch: &mut fjall::OwnedWriteBatch,
+    logged: &Logged,
+    revision: Revision,
+) {
+    if logged.previous != Revision::ZERO {
+        batch.remove(&tables.values, format::value_key(&logged.key, logged.previous));
+    }
+    match logged.kind {
+        Kind::Put => {}
+        Kind::Delete => batch.remove(&tables.values, format::value_key(&logged.key, revision)),
+    }
+}

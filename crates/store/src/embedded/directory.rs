@@ -1,0 +1,163 @@
+//! Opening a directory: is it free, is it ours, do we know its format.
+//!
+//! ```text
+//!   <path>/LOCK     held by the process that has it open, with that process's id inside
+//!   <path>/FORMAT   the version of the layout, refused when newer than this program
+//!   <path>/data/    fjall's files
+//! ```
+
+use std::{
+    fs::{self, File, TryLockError},
+    io::{self, Read, Seek, Write},
+    path::Path,
+};
+
+use fjall::{Database, PersistMode};
+
+use super::{
+    EmbeddedOptions,
+    format::FORMAT,
+    tables::{Standing, Tables, failed},
+};
+use crate::{
+    error::{Error, OpenError},
+    model::{Incarnation, Revision},
+};
+
+const LOCK_FILE: &str = "LOCK";
+const FORMAT_FILE: &str = "FORMAT";
+const DATA: &str = "data";
+const FORMAT_WORD: &str = "orrery-store";
+
+/// A new store begins here. Zero would read as "any revision" in the REST dialect.
+const FIRST: Revision = Revision(1);
+
+pub(super) fn open(
+    path: &Path,
+    options: &EmbeddedOptions,
+) -> Result<(Tables, Standing), OpenError> {
+    fs::create_dir_all(path).map_err(io_error("create directory", path))?;
+    let lock = lock(path)?;
+    check_format(path)?;
+    let data = path.join(DATA);
+    let db = Database::builder(&data)
+        .cache_size(options.block_cache_bytes)
+        .max_journaling_size(options.journal_bytes)
+        .worker_threads(1)
+        .open()
+        .map_err(|error| opening(path, &error))?;
+    let tables = Tables::open(db, options, lock).map_err(|error| named(path, error))?;
+    let standing = match tables.standing().map_err(|error| named(path, error))? {
+        Some(standing) => standing,
+        None => found(&tables, FIRST)?,
+    };
+    tables.set_compacted(standing.compacted);
+    Ok((tables, standing))
+}
+
+/// Writes the first rows of a new store.
+pub(super) fn found(tables: &Tables, first: Revision) -> Result<Standing, OpenError> {
+    let standing = Standing { head: first, compacted: first, incarnation: Incarnation::fresh() };
+    let mut batch = tables.batch().durability(Some(PersistMode::SyncAll));
+    tables.put_head(&mut batch, standing.head);
+    tables.put_compacted(&mut batch, standing.compacted);
+    tables.put_incarnation(&mut batch, standing.incarnation);
+    batch.commit().map_err(|error| failed("write the first rows", &error))?;
+    Ok(standing)
+}
+
+fn lock(path: &Path) -> Result<File, OpenError> {
+    let file_path = path.join(LOCK_FILE);
+    let open = File::options().read(true).write(true).create(true).truncate(false).open(&file_path);
+    let mut file = open.map_err(io_error("open lock file", &file_path))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            let pid = file.read_to_string(&mut pid).ok().and_then(|_| pid.trim().parse().ok());
+            return Err(OpenError::Locked { path: path.to_owned(), pid });
+        }
+        Err(TryLockError::Error(error)) => {
+            return Err(io_error("lock", &file_path)(error));
+        }
+    }
+    let write_pid = |file: &mut File| {
+        file.set_len(0)?;
+        file.rewind()?;
+        writeln!(file, "{}", std::process::id())
+    };
+    write_pid(&mut file).map_err(io_error("write lock file", &file_path))?;
+    Ok(file)
+}
+
+/// Accepts our own format, writes it into an empty directory and refuses everything else.
+fn check_format(path: &Path) -> Result<(), OpenError> {
+    let file = path.join(FORMAT_FILE);
+    match fs::read_to_string(&file) {
+        Ok(text) => judge_format(path, &text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if path.join(DATA).exists() || has_strangers(path)? {
+                let reason = format!("it is not empty and has no file {FORMAT_FILE}");
+                return Err(OpenError::NotAStore { path: path.to_owned(), reason });
+            }
+            write_format(path).map_err(io_error("write", &file))
+        }
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => judge_format(path, ""),
+        Err(error) => Err(io_error("read", &file)(error)),
+    }
+}
+
+fn judge_format(path: &Path, text: &str) -> Result<(), OpenError> {
+    let version = text.trim_end().strip_prefix(FORMAT_WORD).and_then(|v| v.trim().parse().ok());
+    match version {
+        Some(found) if FORMAT < found => {
+            Err(OpenError::NewerFormat { path: path.to_owned(), found, supported: FORMAT })
+        }
+        Some(_) => Ok(()),
+        None => {
+            let reason = format!("its file {FORMAT_FILE} reads {text:?}");
+            Err(OpenError::NotAStore { path: path.to_owned(), reason })
+        }
+    }
+}
+
+fn has_strangers(path: &Path) -> Result<bool, OpenError> {
+    let mut files = fs::read_dir(path).map_err(io_error("read directory", path))?;
+    Ok(files.any(|file| file.is_ok_and(|file| file.file_name() != LOCK_FILE)))
+}
+
+/// Appears whole or not at all, and before any data that needs it.
+fn write_format(path: &Path) -> io::Result<()> {
+    let temporary = path.join("FORMAT.new");
+    let mut file = File::create(&temporary)?;
+    writeln!(file, "{FORMAT_WORD} {FORMAT}")?;
+    file.sync_all()?;
+    fs::rename(&temporary, path.join(FORMAT_FILE))?;
+    sync_directory(path)?;
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => sync_directory(parent),
+        Some(_) | None => Ok(()),
+    }
+}
+
+pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+fn opening(path: &Path, error: &fjall::Error) -> OpenError {
+    named(path, failed("open its files", error))
+}
+
+fn named(path: &Path, error: Error) -> OpenError {
+    if let Error::Corrupt { what, detail } = error {
+        return OpenError::Corrupt { path: path.to_owned(), detail: format!("{what}: {detail}") };
+    }
+    OpenError::Store(error)
+}
+
+pub(super) fn io_error<'a>(
+    step: &'static str,
+    path: &'a Path,
+) -> impl FnOnce(io::Error) -> OpenError + 'a {
+    move |source| OpenError::Io { step, path: path.to_owned(), source }
+}

@@ -1,0 +1,155 @@
+//! From the committer to watchers: recent commits from memory, older ones from the log.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use futures::{StreamExt, stream};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::{Shared, closed, options::count, reader};
+use crate::{
+    engine::{Batch, Change, Watch},
+    error::Error,
+    model::Revision,
+};
+
+/// How many recent commits are kept in memory. The cache in front of the engine is rarely more
+/// than a group behind; whoever is further behind reads the log.
+const RECENT_COMMITS_MAX: usize = 1024;
+
+/// How many bytes of values they may hold.
+const RECENT_BYTES_MAX: usize = 16 << 20;
+
+/// How many commits a watcher reads from the log at once.
+const REPLAY: usize = 256;
+
+#[derive(Debug)]
+pub(super) struct Feed {
+    recent: Mutex<Recent>,
+    /// The last durable commit; `None` once closed.
+    head: watch::Sender<Option<Revision>>,
+}
+
+#[derive(Debug)]
+struct Recent {
+    batches: VecDeque<Arc<Batch>>,
+    bytes: usize,
+    /// The newest commit that is not in `batches`.
+    floor: Revision,
+    head: Revision,
+}
+
+impl Feed {
+    pub fn new(head: Revision) -> Self {
+        let recent = Recent { batches: VecDeque::new(), bytes: 0, floor: head, head };
+        Self { recent: Mutex::new(recent), head: watch::Sender::new(Some(head)) }
+    }
+
+    pub fn head(&self) -> Revision {
+        self.recent.lock().head
+    }
+
+    /// Called by the committer alone, with commits that are durable, in order.
+    pub fn publish(&self, batches: Vec<Arc<Batch>>) {
+        let mut recent = self.recent.lock();
+        for batch in batches {
+            recent.push(batch);
+        }
+        let head = recent.head;
+        drop(recent);
+        self.head.send_if_modified(|open| match open {
+            Some(open) => {
+                *open = head;
+                true
+            }
+            None => false,
+        });
+    }
+
+    pub fn close(&self) {
+        self.head.send_replace(None);
+    }
+
+    /// What follows `after` in memory; `None` if part of it is only in the log.
+    fn after(&self, after: Revision) -> Option<Vec<Arc<Batch>>> {
+        let recent = self.recent.lock();
+        if after < recent.floor {
+            return None;
+        }
+        let from = recent.batches.partition_point(|batch| batch.revision <= after);
+        Some(recent.batches.range(from..).cloned().collect())
+    }
+}
+
+impl Recent {
+    fn push(&mut self, batch: Arc<Batch>) {
+        self.head = batch.revision;
+        self.bytes += bytes(&batch);
+        self.batches.push_back(batch);
+        while RECENT_COMMITS_MAX < self.batches.len() || RECENT_BYTES_MAX < self.bytes {
+            let Some(oldest) = self.batches.pop_front() else { return };
+            self.bytes -= bytes(&oldest);
+            self.floor = oldest.revision;
+        }
+    }
+}
+
+fn bytes(batch: &Batch) -> usize {
+    let size = |change: &Change| match change {
+        Change::Put(entry) => entry.key.len() + entry.value.len(),
+        Change::Delete { key, .. } => key.len(),
+    };
+    batch.changes.iter().map(size).sum()
+}
+
+/// Where one watcher is.
+pub(super) struct Cursor {
+    shared: Arc<Shared>,
+    head: watch::Receiver<Option<Revision>>,
+    prefix: Box<str>,
+    after: Revision,
+}
+
+impl Cursor {
+    pub fn new(shared: Arc<Shared>, prefix: &str, after: Revision) -> Self {
+        let head = shared.feed.head.subscribe();
+        Self { shared, head, prefix: prefix.into(), after }
+    }
+
+    pub fn into_watch(self) -> Watch {
+        let read = |cursor: Option<Self>| async {
+            let mut cursor = cursor?;
+            match cursor.read().await {
+                Ok(batches) => Some((batches.into_iter().map(Ok).collect(), Some(cursor))),
+                Err(error) => Some((vec![Err(error)], None)),
+            }
+        };
+        let reads = stream::unfold(Some(self), read);
+        reads.flat_map(|items: Vec<Result<Batch, Error>>| stream::iter(items)).boxed()
+    }
+
+    /// The next commits, at least one, reduced to the prefix.
+    async fn read(&mut self) -> Result<Vec<Batch>, Error> {
+        let after = self.after;
+        let seen = self.head.wait_for(|head| head.is_none_or(|head| after < head)).await;
+        seen.map_err(|_| closed())?.ok_or_else(closed)?;
+        let batches = match self.shared.feed.after(after) {
+            Some(batches) => batches.iter().map(|batch| batch.filtered(&self.prefix)).collect(),
+            None => self.replay().await?,
+        };
+        self.after = batches.last().map_or(after, |batch| batch.revision);
+        Ok(batches)
+    }
+
+    async fn replay(&self) -> Result<Vec<Batch>, Error> {
+        let after = self.after;
+        let read = self.shared.blocking(move |tables| reader::replay(tables, after, REPLAY));
+        let reader::Replay { batches, up_to } = read.await?;
+        count(&self.shared.counters.replayed, batches.len());
+        let mut batches: Vec<_> = batches.iter().map(|b| b.filtered(&self.prefix)).collect();
+        if batches.last().is_none_or(|last| last.revision < up_to) {
+            batches.push(Batch { revision: up_to, changes: Vec::new() });
+        }
+        Ok(batches)
+    }
+}

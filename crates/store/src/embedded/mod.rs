@@ -1,0 +1,239 @@
+//! The default engine: one directory, one process, on the log-structured store `fjall`.
+//!
+//! ```text
+//!   commit ─▶ bounded queue ─▶ committer thread: judge each, one batch, one fsync ─▶ answers
+//!                                   │                                            └─▶ feed (recent)
+//!                                   ▼                                                   │
+//!   tables:  heads   key            -> created, modified      (what expectations read)  │
+//!            values  key NUL revision -> created, value       (every version kept)      ▼
+//!            log     revision       -> keys changed           (what watches resume from) watchers
+//!            meta    head, compacted, incarnation
+//! ```
+//!
+//! A value is written once, under the revision that wrote it; `heads` says which version is the
+//! current one and `log` in which order versions came. Everything a group of commits changes is
+//! one atomic batch of fjall's journal, synced before anyone is told. Each row carries a checksum
+//! over its key and content, so that damage is named and never served.
+//!
+//! When writing fails, whether the disk is full or an fsync failed, what the disk holds is no
+//! longer known: the engine takes no more writes until it was opened again and has recovered.
+
+mod committer;
+mod compaction;
+mod directory;
+mod feed;
+mod format;
+mod options;
+mod reader;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    path::Path,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::{mpsc, oneshot};
+
+pub use self::options::{EmbeddedOptions, Stats};
+use self::{
+    committer::{Committer, Request},
+    feed::{Cursor, Feed},
+    options::Counters,
+    tables::Tables,
+};
+use crate::{
+    engine::{Engine, ListRequest, Listing, Watch},
+    error::{Error, OpenError},
+    judge,
+    lease::{Lease, LocalLeases},
+    model::{Entry, Incarnation, Op, Revision},
+};
+
+/// How many commits wait for the committer before callers do. A few groups' worth: more would
+/// only hide that the disk is the bottleneck.
+const QUEUE: usize = 1024;
+
+/// Opens the store in the directory `path`, and makes it there if the directory is new or empty.
+pub async fn open_embedded(
+    path: &Path,
+    options: EmbeddedOptions,
+) -> Result<Arc<dyn Engine>, OpenError> {
+    Ok(Embedded::open(path, options).await?)
+}
+
+/// The engine in one directory. See [`open_embedded`].
+#[derive(Debug)]
+pub struct Embedded {
+    incarnation: Incarnation,
+    shared: Arc<Shared>,
+    queue: RwLock<Option<mpsc::Sender<Request>>>,
+    committer: Mutex<Option<std::thread::JoinHandle<()>>>,
+    leases: LocalLeases,
+}
+
+/// What the committer, readers, watchers and compaction share.
+#[derive(Debug)]
+struct Shared {
+    /// `None` once closed; readers that are under way keep the tables open until they are done.
+    tables: RwLock<Option<Arc<Tables>>>,
+    feed: Feed,
+    counters: Counters,
+    /// One compaction at a time.
+    compacting: tokio::sync::Mutex<()>,
+}
+
+impl Shared {
+    fn tables(&self) -> Result<Arc<Tables>, Error> {
+        self.tables.read().clone().ok_or_else(closed)
+    }
+
+    /// Runs what may wait for the disk on a thread that may wait.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Tables) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let tables = self.tables()?;
+        let done = tokio::task::spawn_blocking(move || work(&tables)).await;
+        done.map_err(|error| Error::unavailable(format!("a read did not finish: {error}")))?
+    }
+}
+
+fn closed() -> Error {
+    Error::unavailable("the engine is closed")
+}
+
+impl Embedded {
+    pub async fn open(path: &Path, options: EmbeddedOptions) -> Result<Arc<Self>, OpenError> {
+        let path = path.to_owned();
+        let opening = tokio::task::spawn_blocking(move || directory::open(&path, &options));
+        let (tables, state) = match opening.await {
+            Ok(opened) => opened?,
+            Err(error) => return Err(Error::unavailable(format!("opening failed: {error}")).into()),
+        };
+        let tables = Arc::new(tables);
+        let shared = Arc::new(Shared {
+            tables: RwLock::new(Some(Arc::clone(&tables))),
+            feed: Feed::new(state.head),
+            counters: Counters::default(),
+            compacting: tokio::sync::Mutex::new(()),
+        });
+        let (queue, requests) = mpsc::channel(QUEUE);
+        let committer = Committer::start(tables, Arc::clone(&shared), requests, state.head)?;
+        let engine = Arc::new_cyclic(|engine: &Weak<Self>| Self {
+            incarnation: state.incarnation,
+            shared,
+            queue: RwLock::new(Some(queue)),
+            committer: Mutex::new(Some(committer)),
+            leases: LocalLeases::new(engine.clone()),
+        });
+        engine.settle().await?;
+        Ok(engine)
+    }
+
+    /// Finishes what a process that died here had begun.
+    async fn settle(&self) -> Result<(), Error> {
+        LocalLeases::clear(self).await?;
+        compaction::resume(&self.shared).await
+    }
+
+    /// What the engine has done since it was opened.
+    pub fn stats(&self) -> Stats {
+        self.shared.counters.read()
+    }
+}
+
+#[async_trait]
+impl Engine for Embedded {
+    fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    async fn current(&self, _prefix: &str) -> Result<Revision, Error> {
+        self.shared.tables.read().as_ref().ok_or_else(closed)?;
+        Ok(self.shared.feed.head())
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Entry>, Error> {
+        let key: Arc<str> = key.into();
+        self.shared.blocking(move |tables| reader::get(tables, &key)).await
+    }
+
+    async fn list(&self, request: ListRequest) -> Result<Listing, Error> {
+        self.shared.blocking(move |tables| reader::list(tables, &request)).await
+    }
+
+    async fn commit(&self, ops: Vec<Op>) -> Result<Revision, Error> {
+        judge::validate(&ops)?;
+        let queue = self.queue.read().clone().ok_or_else(closed)?;
+        let (answer, answered) = oneshot::channel();
+        queue.send(Request { ops, answer }).await.map_err(|_| closed())?;
+        answered.await.map_err(|_| Error::Uncertain {
+            reason: "the engine stopped before it answered".to_owned(),
+        })?
+    }
+
+    async fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, Error> {
+        let tables = self.shared.tables()?;
+        let current = self.shared.feed.head();
+        let oldest = tables.compacted();
+        if after < oldest {
+            return Err(Error::Compacted { requested: after, oldest });
+        }
+        if current < after {
+            return Err(Error::FutureRevision { requested: after, current });
+        }
+        Ok(Cursor::new(Arc::clone(&self.shared), prefix, after).into_watch())
+    }
+
+    async fn compact(&self, up_to: Revision) -> Result<(), Error> {
+        let current = self.current("").await?;
+        if current < up_to {
+            return Err(Error::FutureRevision { requested: up_to, current });
+        }
+        compaction::compact(&self.shared, up_to).await
+    }
+
+    async fn acquire(
+        &self,
+        name: &str,
+        holder: &str,
+        ttl: Duration,
+    ) -> Result<Option<Lease>, Error> {
+        self.leases.acquire(name, holder, ttl).await
+    }
+
+    async fn renew(&self, lease: &Lease) -> Result<bool, Error> {
+        Ok(self.leases.renew(lease))
+    }
+
+    async fn resign(&self, lease: Lease) -> Result<(), Error> {
+        self.leases.resign(lease).await
+    }
+
+    async fn close(&self) {
+        self.leases.close().await;
+        self.queue.write().take();
+        let committer = self.committer.lock().take();
+        let tables = self.shared.tables.write().take();
+        self.shared.feed.close();
+        let Some(tables) = tables else { return };
+        let released = tables.released();
+        let joining = tokio::task::spawn_blocking(move || {
+            if let Some(committer) = committer
+                && committer.join().is_err()
+            {
+                tracing::error!("the committer of the store panicked");
+            }
+            drop(tables);
+        });
+        if let Err(error) = joining.await {
+            tracing::error!(%error, "closing the store failed");
+        }
+        released.cancelled().await;
+    }
+}

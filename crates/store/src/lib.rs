@@ -1,0 +1,39 @@
+//! The revisioned store: one log of commits, the values that follow from it, and watches on it.
+//!
+//! ```text
+//!   hub ── get, snapshot, watch ──▶ Store (current values in memory, recent history)
+//!    │                                ▲ one watch over one prefix
+//!    └──── commit ──▶ Engine ─────────┘
+//!                     memory   for tests
+//!                     embedded one process, one directory, one fsync for many commits
+//!                     etcd     for more than one server
+//! ```
+//!
+//! Owned here: the [`Engine`] contract and its engines, the [`Store`] that the rest of the system
+//! reads from, leases, backup and restore, and the suite that every
+//! engine passes (`conformance`, behind the feature of that name).
+//!
+//! Not in it: kinds, names, versions or any other meaning of keys and values. Bytes go in and the
+//! same bytes come out. Only this crate sees the storage engines.
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+pub mod embedded;
+mod engine;
+mod entries;
+mod error;
+mod judge;
+mod lease;
+mod memory;
+mod model;
+mod store;
+
+pub use embedded::{EmbeddedOptions, open_embedded};
+pub use engine::{Batch, Change, Engine, ListRequest, Listing, Watch};
+pub use error::{Error, OpenError};
+pub use lease::Lease;
+pub use memory::memory;
+pub use model::{
+    Entry, Expect, Incarnation, KEY_BYTES_MAX, OPERATIONS_MAX, Op, Revision, VALUE_BYTES_MAX,
+};
+pub use store::{Event, EventBatch, Snapshot, Store, StoreOptions, Watcher};

@@ -1,0 +1,78 @@
+//! All entries at one revision, immutable and shared.
+
+use std::sync::Arc;
+
+use super::events::{Event, EventBatch};
+use crate::{
+    entries::Entries,
+    model::{Entry, Revision},
+};
+
+/// All cached entries at one revision. Holding it blocks nobody; it costs the memory of what has
+/// changed since.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    pub(super) entries: Entries,
+    pub(super) revision: Revision,
+}
+
+impl Snapshot {
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    pub fn get(&self, key: &str) -> Option<&Arc<Entry>> {
+        self.entries.get(key)
+    }
+
+    /// The entries under `prefix` in the order of their keys.
+    pub fn range<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a Arc<Entry>> {
+        self.entries.range(prefix, None)
+    }
+
+    /// The entries under `prefix` whose key comes after `after`: the rest of a list in pages.
+    pub fn range_after<'a>(
+        &'a self,
+        prefix: &'a str,
+        after: &'a str,
+    ) -> impl Iterator<Item = &'a Arc<Entry>> {
+        self.entries.range(prefix, Some(after))
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The present and the way back from it, taken under the lock and walked without it.
+pub(super) struct Past {
+    pub now: Snapshot,
+    /// Everything after the wanted revision, newest first.
+    pub undo: Vec<Arc<EventBatch>>,
+    pub revision: Revision,
+}
+
+impl Past {
+    pub fn rebuild(self) -> Snapshot {
+        let mut entries = self.now.entries;
+        for event in self.undo.iter().flat_map(|batch| batch.events.iter().rev()) {
+            undo(&mut entries, event);
+        }
+        Snapshot { entries, revision: self.revision }
+    }
+}
+
+fn undo(entries: &mut Entries, event: &Event) {
+    match event {
+        Event::Put { previous: Some(previous), .. } | Event::Delete { previous, .. } => {
+            entries.insert(Arc::clone(previous));
+        }
+        Event::Put { entry, previous: None } => {
+            entries.remove(&entry.key);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The cache itself: entries, the history that led to them, and who wants to hear of changes.
+//! Synchronous; the lock around it is held for one commit at a time.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use super::{
+    StoreOptions,
+    events::{Event, EventBatch},
+    groups::{Group, Groups},
+    snapshot::{Past, Snapshot},
+};
+use crate::{
+    engine::{Batch, Change},
+    entries::Entries,
+    error::Error,
+    model::Revision,
+};
+
+#[derive(Debug)]
+pub(super) struct State {
+    entries: Entries,
+    revision: Revision,
+    /// Commits with changes, oldest first, all after `floor`.
+    history: VecDeque<Arc<EventBatch>>,
+    history_bytes: usize,
+    /// The oldest revision that can be watched from or gone back to.
+    floor: Revision,
+    /// How many commits left the history since the groups were last told.
+    evicted: usize,
+    groups: Groups,
+    limits: Limits,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    revisions: usize,
+    bytes: usize,
+}
+
+impl State {
+    pub fn new(entries: Entries, revision: Revision, options: &StoreOptions) -> Self {
+        Self {
+            entries,
+            revision,
+            history: VecDeque::new(),
+            history_bytes: 0,
+            floor: revision,
+            evicted: 0,
+            groups: Groups::default(),
+            limits: Limits { revisions: options.history_revisions, bytes: options.history_bytes },
+        }
+    }
+
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    pub fn entries(&self) -> &Entries {
+        &self.entries
+    }
+
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot { entries: self.entries.clone(), revision: self.revision }
+    }
+
+    /// What it takes to see the state at `revision` again.
+    pub fn past(&self, revision: Revision) -> Result<Past, Error> {
+        self.check_bounds(revision)?;
+        let later = self.history.iter().rev().take_while(|batch| revision < batch.revision);
+        Ok(Past { now: self.snapshot(), undo: later.cloned().collect(), revision })
+    }
+
+    /// Takes in one commit and tells the groups it concerns.
+    pub fn apply(&mut self, batch: Batch) {
+        let Batch { revision, changes } = batch;
+        debug_assert!(self.revision < revision || changes.is_empty(), "commits come in order");
+        let events: Vec<_> = changes.into_iter().filter_map(|c| self.change(c)).collect();
+        self.revision = self.revision.max(revision);
+        if events.is_empty() {
+            return;
+        }
+        let batch = Arc::new(EventBatch { revision, events });
+        self.groups.publish(&batch, self.floor);
+        self.remember(batch);
+    }
+
+    fn change(&mut self, change: Change) -> Option<Arc<Event>> {
+        let event = match change {
+            Change::Put(entry) => {
+                let entry = Arc::new(entry);
+                let previous = self.entries.insert(Arc::clone(&entry));
+                Event::Put { entry, previous }
+            }
+            Change::Delete { key, revision } => {
+                Event::Delete { previous: self.entries.remove(&key)?, revision }
+            }
+        };
+        Some(Arc::new(event))
+    }
+
+    fn remember(&mut self, batch: Arc<EventBatch>) {
+        self.history_bytes += batch.bytes();
+        self.history.push_back(batch);
+        while self.limits.revisions < self.history.len() || self.limits.bytes < self.history_bytes {
+            self.evict();
+        }
+        // Groups trim themselves as they publish; now and then the idle ones are trimmed too, so
+        // that together they hold no more than a constant times the history.
+        if self.limits.revisions / 4 < self.evicted {
+            self.evicted = 0;
+            self.groups.sweep(self.floor);
+        }
+    }
+
+    fn evict(&mut self) {
+        let Some(oldest) = self.history.pop_front() else { return };
+        self.history_bytes -= oldest.bytes();
+        self.floor = self.floor.max(oldest.revision);
+        self.evicted += 1;
+    }
+
+    /// Drops the history up to `revision`, as the engine was told to.
+    pub fn forget(&mut self, revision: Revision) {
+        while self.history.front().is_some_and(|batch| batch.revision <= revision) {
+            self.evict();
+        }
+        self.floor = self.floor.max(revision.min(self.revision));
+        self.evicted = 0;
+        self.groups.sweep(self.floor);
+    }
+
+    /// The group of all watchers of `prefix`, filled so that one can start at `after`.
+    pub fn group(&mut self, prefix: &str, after: Revision) -> Result<Arc<Group>, Error> {
+        self.check_bounds(after)?;
+        Ok(self.groups.join(prefix, &self.history, self.floor))
+    }
+
+    /// Starts anew from a list, because the engine's history no longer reaches back to ours. What
+    /// happened between is unknown, so every watcher is told to list again.
+    pub fn reset(&mut self, entries: Entries, revision: Revision) {
+        self.entries = entries;
+        self.revision = revision;
+        self.history.clear();
+        self.history_bytes = 0;
+        self.floor = revision;
+        self.groups.reset(revision);
+    }
+
+    /// Ends every watcher with this error.
+    pub fn end(&mut self, error: &Error) {
+        self.groups.end(error);
+    }
+
+    fn check_bounds(&self, requested: Revision) -> Result<(), Error> {
+        if requested < self.floor {
+            return Err(Error::Compacted { requested, oldest: self.floor });
+        }
+        if self.revision < requested {
+            return Err(Error::FutureRevision { requested, current: self.revision });
+        }
+        Ok(())
+    }
+}

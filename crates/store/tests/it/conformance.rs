@@ -1,0 +1,64 @@
+//! Every engine, alone and behind the cache, keeps every promise.
+
+use orrery_store::conformance::{self, Cached, World};
+
+use crate::worlds::{Embedded, Memory};
+
+/// How many seeds the random checks run with here; a soak run uses more.
+const SEEDS: u64 = 4;
+
+async fn concurrency(world: impl World) {
+    for seed in 0..SEEDS {
+        conformance::concurrency(&world, seed).await;
+    }
+}
+
+async fn model(world: impl World) {
+    for seed in 0..SEEDS {
+        conformance::model(&world, seed).await;
+    }
+}
+
+/// One test per area for one world.
+macro_rules! conforms {
+    ($name:ident, $world:expr) => {
+        mod $name {
+            use super::*;
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn writes() {
+                conformance::writes(&$world).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn reads() {
+                conformance::reads(&$world).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn watches() {
+                conformance::watches(&$world).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn leases() {
+                conformance::leases(&$world).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn concurrency() {
+                super::concurrency($world).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn model() {
+                super::model($world).await;
+            }
+        }
+    };
+}
+
+conforms!(memory, Memory);
+conforms!(memory_cached, Cached::new(Memory));
+conforms!(embedded, Embedded::new());
+conforms!(embedded_cached, Cached::new(Embedded::new()));

@@ -1,0 +1,6 @@
+//! Everything that needs the crate from outside: engines under the conformance suite, directories,
+//! processes that die and disks that fail.
+
+mod conformance;
+mod embedded;
+mod worlds;
