@@ -1,0 +1,66 @@
+//! `orrery agent`.
+use crate::SUPERVISOR;
+use crate::args::AgentArguments;
+use crate::paths;
+use crate::signals::StopSignals;
+use anyhow::Context as _;
+use orrery_agent::{AgentConfig, OnStop, SupervisorCommand};
+use orrery_client::Endpoint;
+use orrery_client::agent::Link;
+use std::path::PathBuf;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Messages that wait between the agent and its connection.
+const MESSAGES_MAX: usize = 64;
+
+pub async fn run(arguments: AgentArguments) -> anyhow::Result<()> {
+    let mut signals = StopSignals::listen()?;
+    let tls = arguments.tls.files().load()?;
+    let endpoint = Endpoint::new(&arguments.server, tls)?;
+    let folder = match arguments.data_dir {
+        Some(folder) => paths::data(Some(folder))?,
+        None => paths::data(None)?.join("agents").join(&arguments.name),
+    };
+    let on_stop =
+        if arguments.stop_workloads { OnStop::StopWorkloads } else { OnStop::LeaveRunning };
+    let stop = CancellationToken::new();
+    let running = start(&arguments.name, folder, endpoint, on_stop, stop.clone())?;
+    tokio::pin!(running);
+    tokio::select! {
+        outcome = &mut running => return outcome,
+        () = signals.next() => tracing::info!("stopping"),
+    }
+    stop.cancel();
+    running.await
+}
+
+/// An agent and its connection; it ends after `stop` was cancelled.
+pub fn start(
+    name: &str,
+    folder: PathBuf,
+    endpoint: Endpoint,
+    on_stop: OnStop,
+    stop: CancellationToken,
+) -> anyhow::Result<impl Future<Output = anyhow::Result<()>> + use<>> {
+    let program = std::env::current_exe().context("find this program's own file")?;
+    let supervisor = SupervisorCommand { program, args: vec![SUPERVISOR.into()] };
+    let mut config = AgentConfig::new(name, folder, supervisor);
+    config.on_stop = on_stop;
+    let (to_server, to_server_rx) = mpsc::channel(MESSAGES_MAX);
+    let (from_server_tx, from_server) = mpsc::channel(MESSAGES_MAX);
+    let hello = orrery_agent::hello(&config);
+    let link = Link { endpoint, hello, to_server: to_server_rx, from_server: from_server_tx };
+    // The link outlives the agent, so that the agent's last words are still sent.
+    let unlink = CancellationToken::new();
+    let linked = link.run(unlink.clone());
+    Ok(async move {
+        let agent = async {
+            let outcome = orrery_agent::run(config, to_server, from_server, stop).await;
+            unlink.cancel();
+            outcome
+        };
+        let (outcome, Ok(())) = tokio::join!(agent, linked);
+        Ok(outcome?)
+    })
+}

@@ -1,0 +1,93 @@
+//! `orrery up`: everything on one machine, in one process group.
+use super::{agent, server::STOP_GRACE};
+use crate::args::{Global, UpArguments};
+use crate::connection;
+use crate::output::{print, style};
+use crate::paths;
+use crate::signals::StopSignals;
+use orrery_agent::OnStop;
+use orrery_client::Endpoint;
+use orrery_client::context::Context;
+use orrery_pki::TlsFiles;
+use orrery_runtime::Tasks;
+use orrery_server::{Server, ServerOptions, StoreOptions};
+use std::path::Path;
+use tokio_util::sync::CancellationToken;
+
+pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> {
+    let mut signals = StopSignals::listen()?;
+    let data = paths::data(arguments.data_dir)?;
+    let options = ServerOptions {
+        listen: arguments.listen,
+        store: StoreOptions::Embedded(data.join("store")),
+        tls: TlsFiles::default(),
+        allow_plain: false,
+        group_suffix: orrery_api::DEFAULT_GROUP_SUFFIX.to_owned(),
+    };
+    let server = Server::open(options).await?;
+    let url = format!("{}://{}", server.scheme_name(), server.address()?);
+    let stop = CancellationToken::new();
+    let mut tasks = Tasks::new(stop.clone());
+    server.spawn(&mut tasks)?;
+
+    let endpoint = Endpoint::new(&url, None)?;
+    let folder = data.join("agents").join(&arguments.name);
+    let stop_agent = CancellationToken::new();
+    let agent =
+        agent::start(&arguments.name, folder, endpoint, OnStop::StopWorkloads, stop_agent.clone())?;
+    let context = Context {
+        name: "local".to_owned(),
+        server: url.clone(),
+        project: Some("default".to_owned()),
+        ..Context::default()
+    };
+    let config = connection::remember(global, context)?;
+    welcome(&url, &arguments.name, &data, &config)?;
+
+    let serving = tasks.run(STOP_GRACE);
+    tokio::pin!(agent, serving);
+    let early = tokio::select! {
+        outcome = &mut serving => Some(outcome.map_err(anyhow::Error::from)),
+        outcome = &mut agent => Some(outcome),
+        () = signals.next() => None,
+    };
+    if let Some(outcome) = early {
+        stop.cancel();
+        stop_agent.cancel();
+        return outcome;
+    }
+    print::note("\nstopping workloads, then the server (press Ctrl-C again to leave at once)");
+    let stopping = async {
+        stop_agent.cancel();
+        // The server goes on meanwhile, and hears how the workloads ended.
+        let agent = tokio::select! {
+            outcome = &mut agent => outcome,
+            outcome = &mut serving => return outcome.map_err(anyhow::Error::from),
+        };
+        stop.cancel();
+        serving.await?;
+        agent
+    };
+    tokio::select! {
+        outcome = stopping => outcome,
+        () = signals.next() => Err(crate::exit::Interrupted.into()),
+    }
+}
+
+fn welcome(url: &str, agent: &str, data: &Path, config: &Path) -> anyhow::Result<()> {
+    let style = style::stdout();
+    let lines = [
+        style.strong(&format!("Orrery {} is ready.", orrery_client::VERSION)),
+        format!("  server   {url}"),
+        format!("  agent    {agent}"),
+        format!("  data     {}", data.display()),
+        format!("  context  local, in {}", config.display()),
+        String::new(),
+        "In another terminal:".to_owned(),
+        "  orrery apply -f examples/hello.yaml".to_owned(),
+        "  orrery get workloads -A".to_owned(),
+        String::new(),
+        style.faint("Ctrl-C stops the server, the agent and every workload."),
+    ];
+    print::line(&lines.join("\n"))
+}

@@ -1,0 +1,67 @@
+//! From arguments and contexts to a connected server.
+use crate::args::{Connection, Global};
+use crate::paths;
+use anyhow::Context as _;
+use orrery_client::context::{Context, Contexts};
+use orrery_client::{Commander, Endpoint};
+
+/// The server when neither arguments nor contexts name one.
+pub const DEFAULT_SERVER: &str = "http://127.0.0.1:7443";
+const DEFAULT_PROJECT: &str = "default";
+
+/// Which server, and what to assume.
+pub struct Target {
+    context: Context,
+}
+
+impl Target {
+    pub fn find(global: &Global, connection: &Connection) -> anyhow::Result<Self> {
+        let contexts = Contexts::load(&paths::config(global.config.clone())?)?;
+        // An explicit server needs no context; then a missing current one is no error.
+        let mut context = match contexts.find(global.context.as_deref()) {
+            Ok(found) => found.cloned().unwrap_or_default(),
+            Err(_) if connection.server.is_some() => Context::default(),
+            Err(error) => return Err(error.into()),
+        };
+        if let Some(server) = &connection.server {
+            let name = std::mem::take(&mut context.name);
+            context = Context { name, project: context.project, ..Context::default() };
+            context.server.clone_from(server);
+        }
+        if context.server.is_empty() {
+            DEFAULT_SERVER.clone_into(&mut context.server);
+        }
+        let files = connection.tls.files();
+        if files != orrery_pki::TlsFiles::default() {
+            (context.root, context.certificate, context.key) =
+                (files.root, files.certificate, files.key);
+        }
+        Ok(Self { context })
+    }
+
+    pub async fn connect(&self) -> anyhow::Result<Commander> {
+        let tls = self.context.tls_files().load()?;
+        let endpoint = Endpoint::new(&self.context.server, tls)?;
+        Ok(Commander::connect(&endpoint).await?)
+    }
+
+    /// The project to look in.
+    pub fn project(&self, given: Option<&str>) -> String {
+        given.or(self.context.project.as_deref()).unwrap_or(DEFAULT_PROJECT).to_owned()
+    }
+}
+
+/// Makes a server the current context, unless the person has chosen another.
+pub fn remember(global: &Global, context: Context) -> anyhow::Result<std::path::PathBuf> {
+    let path = paths::config(global.config.clone())?;
+    let mut contexts = Contexts::load(&path)?;
+    let before = contexts.clone();
+    if contexts.current.is_none() {
+        contexts.current = Some(context.name.clone());
+    }
+    contexts.put(context);
+    if contexts != before {
+        contexts.save(&path).context("remember how to reach this server")?;
+    }
+    Ok(path)
+}

@@ -1,0 +1,64 @@
+//! Exit codes: a contract with scripts.
+//!
+//! | code | meaning |
+//! |---|---|
+//! | 0 | done |
+//! | 1 | the answer is no, or something failed |
+//! | 2 | the command was not understood |
+//! | 3 | the server is not available, or the connection was lost |
+//! | 130 | interrupted |
+use crate::output::style;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+const FAILED: u8 = 1;
+const UNREACHABLE: u8 = 3;
+
+/// Asked to stop by the person at the keyboard.
+#[derive(Debug)]
+pub struct Interrupted;
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("interrupted")
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+/// The code for an outcome; an error is printed.
+pub fn code(outcome: anyhow::Result<()>) -> ExitCode {
+    let Err(error) = outcome else { return ExitCode::SUCCESS };
+    if error.is::<Interrupted>() {
+        return ExitCode::from(130);
+    }
+    if is_broken_pipe(&error) {
+        return ExitCode::SUCCESS;
+    }
+    let mut stderr = std::io::stderr().lock();
+    let label = style::stderr().error("error:");
+    // Nothing is left to tell somebody who does not listen.
+    let _ = writeln!(stderr, "{label} {error:#}");
+    match error.downcast_ref::<orrery_client::Error>() {
+        Some(
+            orrery_client::Error::NotAvailable { .. } | orrery_client::Error::ConnectionLost { .. },
+        ) => ExitCode::from(UNREACHABLE),
+        Some(_) | None => ExitCode::from(FAILED),
+    }
+}
+
+/// Help, version and wrong usage, as clap words them.
+pub fn usage(error: &clap::Error) -> ExitCode {
+    // Nothing is left to tell somebody who does not listen.
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+}
+
+/// `orrery get ... | head` ends when `head` does, and that is no failure.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}

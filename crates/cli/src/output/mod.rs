@@ -1,0 +1,4 @@
+//! What a person sees.
+pub mod print;
+pub mod style;
+pub mod table;

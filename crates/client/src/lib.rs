@@ -1,0 +1,17 @@
+//! Connections to a server.
+//!
+//! Owns: endpoints and their TLS, the commander connection (which never retries), the agent
+//! connection (which always does), the contexts that say where a server is.
+//! Not in it: the store, the hub, printing.
+pub mod agent;
+pub mod commander;
+pub mod context;
+mod endpoint;
+mod error;
+
+pub use commander::{Commander, Replies};
+pub use endpoint::Endpoint;
+pub use error::{ApiError, Error};
+
+/// The version that this client was built with; the first thing it says.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,0 +1,170 @@
+//! Which copies each agent should run, and telling it.
+use crate::middleware::distribute::Addressed;
+use crate::middleware::{Outbox, Senders};
+use orrery_hub::ObjectName;
+use orrery_proto::apps::v1::{WorkloadInstance, WorkloadInstanceSpec};
+use orrery_proto::fleet::v1::{
+    Assignment, AssignmentSet, ServerMessage, Unassign, server_message::Message,
+};
+use orrery_runtime::Change;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// The copies by node. Messages leave under its lock, so an agent hears of changes in their order
+/// and its first set is never older than a change it was already told.
+pub struct Assignments {
+    senders: Arc<Senders>,
+    index: Mutex<Index>,
+}
+
+#[derive(Default)]
+struct Index {
+    by_node: HashMap<String, BTreeMap<String, Assignment>>,
+    /// By id: where the copy runs, and what it is called.
+    by_id: HashMap<String, Placed>,
+}
+
+/// Where a copy runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    pub node: String,
+    pub name: ObjectName,
+    pub removing: bool,
+}
+
+impl Assignments {
+    pub fn new(senders: Arc<Senders>) -> Self {
+        Self { senders, index: Mutex::default() }
+    }
+
+    /// Takes in what became of a copy, and tells its agent.
+    pub fn take(&self, change: &Change<WorkloadInstance>) {
+        let old = change.old.as_deref().and_then(|i| assignment(&change.name, i));
+        let new = change.new.as_deref().and_then(|i| assignment(&change.name, i));
+        let mut index = self.index.lock();
+        let messages = index.replace(&change.name, old, new);
+        self.senders.send(messages);
+    }
+
+    /// Leaves the full set of an agent in the outbox of its new session.
+    pub fn open(&self, agent: &str, outbox: &Outbox) {
+        let index = self.index.lock();
+        let assignments = index.by_node.get(agent).map(|all| all.values().cloned().collect());
+        let set = AssignmentSet { assignments: assignments.unwrap_or_default() };
+        outbox.push([ServerMessage { message: Some(Message::Set(set)) }]);
+    }
+
+    /// Where the copy with this id runs.
+    pub fn placed(&self, id: &str) -> Option<Placed> {
+        self.index.lock().by_id.get(id).cloned()
+    }
+
+    /// The copies on a node.
+    pub fn on_node(&self, node: &str) -> Vec<ObjectName> {
+        let index = self.index.lock();
+        let assignments = index.by_node.get(node).into_iter().flat_map(BTreeMap::values);
+        assignments.map(|a| ObjectName::new(a.project.clone(), a.name.clone())).collect()
+    }
+}
+
+impl Index {
+    fn replace(
+        &mut self,
+        name: &ObjectName,
+        old: Option<(String, Assignment)>,
+        new: Option<(String, Assignment)>,
+    ) -> Vec<Addressed> {
+        let mut messages = Vec::new();
+        if let Some((node, old)) = old {
+            let moved = new.as_ref().is_none_or(|(to, new)| *to != node || new.id != old.id);
+            if moved {
+                self.by_id.remove(&old.id);
+                if let Some(all) = self.by_node.get_mut(&node) {
+                    all.remove(&old.id);
+                }
+                let message = Some(Message::Unassign(Unassign { id: old.id }));
+                messages.push(Addressed { agent: node, message: ServerMessage { message } });
+            }
+        }
+        if let Some((node, new)) = new {
+            let placed = Placed { node: node.clone(), name: name.clone(), removing: new.removing };
+            self.by_id.insert(new.id.clone(), placed);
+            let all = self.by_node.entry(node.clone()).or_default();
+            // A status that came back changes nothing for the agent.
+            if all.get(&new.id) != Some(&new) {
+                all.insert(new.id.clone(), new.clone());
+                let message = ServerMessage { message: Some(Message::Assign(new)) };
+                messages.push(Addressed { agent: node, message });
+            }
+        }
+        messages
+    }
+}
+
+/// The node of a copy, and what that node's agent should know of it.
+fn assignment(name: &ObjectName, instance: &WorkloadInstance) -> Option<(String, Assignment)> {
+    let metadata = instance.metadata.as_ref()?;
+    let spec = instance.spec.clone()?;
+    let node = WorkloadInstanceSpec::node(&spec).to_owned();
+    let assignment = Assignment {
+        id: metadata.uid.clone(),
+        project: name.project.clone(),
+        name: name.name.clone(),
+        generation: metadata.generation,
+        spec: Some(spec),
+        removing: metadata.deletion_timestamp.is_some(),
+    };
+    Some((node, assignment))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::middleware::senders::Session;
+    use orrery_proto::meta::v1::ObjectMeta;
+
+    fn mk_instance(generation: i64) -> Arc<WorkloadInstance> {
+        let metadata = ObjectMeta { uid: "i-1".into(), generation, ..ObjectMeta::default() };
+        let spec = WorkloadInstanceSpec { node: Some("edge".into()), ..<_>::default() };
+        Arc::new(WorkloadInstance {
+            metadata: Some(metadata),
+            spec: Some(spec),
+            ..WorkloadInstance::default()
+        })
+    }
+
+    fn change(old: Option<i64>, new: Option<i64>) -> Change<WorkloadInstance> {
+        Change {
+            name: ObjectName::new("p", "web-edge"),
+            old: old.map(mk_instance),
+            new: new.map(mk_instance),
+        }
+    }
+
+    /// proves: AGT-08
+    #[tokio::test]
+    async fn an_agent_gets_its_set_first_and_then_what_changes() {
+        let senders = Arc::new(Senders::default());
+        let assignments = Assignments::new(senders.clone());
+        assignments.take(&change(None, Some(1)));
+        let outbox = Arc::new(Outbox::default());
+        let session = Session { epoch: 1, certificate: None, outbox: outbox.clone() };
+        senders.insert("edge", session);
+        assignments.open("edge", &outbox);
+        let first = outbox.next().await.expect("open");
+        let Some(Message::Set(set)) = &first[0].message else { panic!("no set: {first:?}") };
+        assert_eq!((set.assignments.len(), set.assignments[0].generation), (1, 1));
+
+        assignments.take(&change(Some(1), Some(1)));
+        assignments.take(&change(Some(1), Some(2)));
+        let next = outbox.next().await.expect("open");
+        assert!(matches!(&next[0].message, Some(Message::Assign(a)) if a.generation == 2));
+        assert_eq!(next.len(), 1, "an unchanged assignment is not sent");
+
+        assignments.take(&change(Some(2), None));
+        let last = outbox.next().await.expect("open");
+        assert!(matches!(&last[0].message, Some(Message::Unassign(u)) if u.id == "i-1"));
+        assert!(assignments.placed("i-1").is_none() && assignments.on_node("edge").is_empty());
+    }
+}

@@ -1,0 +1,136 @@
+//! The agent connection: one session of one agent, whatever carries it.
+use crate::fleet::Fleet;
+use crate::middleware::hello::{Refusal, VERSION, check_agent};
+use crate::middleware::senders::Session;
+use crate::middleware::{Outbox, Peer};
+use futures::stream::{self, BoxStream, StreamExt};
+use orrery_proto::fleet::v1::{
+    AgentHello, FromServer, ServerHello, ServerMessage, ToServer, server_message, to_server,
+};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// What an agent sends, as its transport delivers it; an error is the end of the connection.
+pub type Inbound = BoxStream<'static, Result<ToServer, String>>;
+/// What an agent is sent; it ends when the session does.
+pub type Outbound = BoxStream<'static, FromServer>;
+
+/// A connection that does not say hello within this time is closed: it only costs.
+pub const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Takes agents in.
+#[derive(Clone)]
+pub struct AgentConnections {
+    fleet: Arc<Fleet>,
+    sessions: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl AgentConnections {
+    pub fn new(fleet: Arc<Fleet>, stop: CancellationToken) -> Self {
+        Self { fleet, sessions: TaskTracker::new(), stop }
+    }
+
+    /// Opens a session, or says why not.
+    pub async fn connect(&self, peer: Peer, mut inbound: Inbound) -> Result<Outbound, Refusal> {
+        let hello = first_message(&mut inbound).await?;
+        check_agent(&peer, &hello)?;
+        let certificate = peer.identity.as_ref().map(|identity| identity.fingerprint.clone());
+        if let Some(connected) = self.fleet.senders().certificate_of(&hello.name)
+            && connected != certificate
+        {
+            return Err(Refusal::NameTaken { name: hello.name });
+        }
+        self.fleet.ready().await;
+        let epoch = self.fleet.nodes().opening(&hello).await;
+        let epoch = epoch.map_err(|error| Refusal::NotNow { message: error.to_string() })?;
+        let outbox = Arc::new(Outbox::default());
+        let session = Session { epoch, certificate, outbox: outbox.clone() };
+        outbox.push([server_hello(epoch)]);
+        self.fleet.senders().insert(&hello.name, session);
+        self.fleet.assignments().open(&hello.name, &outbox);
+        tracing::info!(agent = hello.name, epoch, version = hello.version, "agent connected");
+        self.sessions.spawn(self.clone().pump(hello.name, epoch, inbound, outbox.clone()));
+        Ok(outbound(outbox))
+    }
+
+    /// Ends when every session has ended.
+    pub async fn drained(&self) {
+        self.sessions.close();
+        self.sessions.wait().await;
+    }
+
+    /// Forwards what the agent says until its connection ends, then says that it is gone.
+    async fn pump(self, agent: String, epoch: i64, mut inbound: Inbound, outbox: Arc<Outbox>) {
+        let why = loop {
+            let message = tokio::select! {
+                () = self.stop.cancelled() => {
+                    // The server stops; its agents go on and will be back.
+                    outbox.close();
+                    return;
+                }
+                () = outbox.closed() => break "a newer session took its place".to_owned(),
+                message = inbound.next() => message,
+            };
+            match message {
+                Some(Ok(message)) => {
+                    if let Some(why) = self.take(&agent, message).await {
+                        break why;
+                    }
+                }
+                Some(Err(error)) => break format!("its connection broke: {error}"),
+                None => break "it closed its connection".to_owned(),
+            }
+        };
+        self.gone(&agent, epoch, &why).await;
+    }
+
+    /// Takes one message in; the reason, if it was the last.
+    async fn take(&self, agent: &str, message: ToServer) -> Option<String> {
+        match message.message {
+            Some(to_server::Message::States(states)) => {
+                self.fleet.states().take(agent, states).await;
+            }
+            Some(to_server::Message::Goodbye(goodbye)) => {
+                return Some(format!("it said goodbye: {}", goodbye.reason));
+            }
+            Some(to_server::Message::Hello(_)) => {
+                tracing::warn!(agent, "an agent said hello twice");
+            }
+            None => tracing::warn!(agent, "an agent sent a message of a kind unknown here"),
+        }
+        None
+    }
+
+    async fn gone(&self, agent: &str, epoch: i64, why: &str) {
+        tracing::info!(agent, epoch, why, "agent gone");
+        if !self.fleet.senders().remove(agent, epoch) {
+            return;
+        }
+        self.fleet.agent_gone(agent, epoch, why).await;
+    }
+}
+
+async fn first_message(inbound: &mut Inbound) -> Result<AgentHello, Refusal> {
+    let no_hello = Refusal::NoHello { expected: "AgentHello" };
+    let first = tokio::time::timeout(HELLO_TIMEOUT, inbound.next()).await;
+    match first {
+        Ok(Some(Ok(ToServer { message: Some(to_server::Message::Hello(hello)) }))) => Ok(hello),
+        Ok(_) | Err(_) => Err(no_hello),
+    }
+}
+
+fn server_hello(epoch: i64) -> ServerMessage {
+    let hello = ServerHello { version: VERSION.to_owned(), session_epoch: epoch };
+    ServerMessage { message: Some(server_message::Message::Hello(hello)) }
+}
+
+fn outbound(outbox: Arc<Outbox>) -> Outbound {
+    stream::unfold(outbox, |outbox| async move {
+        let messages = outbox.next().await?;
+        Some((FromServer { messages }, outbox))
+    })
+    .boxed()
+}

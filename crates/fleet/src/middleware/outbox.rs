@@ -1,0 +1,148 @@
+//! What waits to be sent to one agent.
+//!
+//! An outbox never blocks its writers and never grows beyond the agent's own assignments: a newer
+//! word about an instance takes the place of an older one that was not sent yet, and a full set
+//! takes the place of everything. So an agent that does not read costs nobody anything.
+use indexmap::IndexMap;
+use orrery_proto::fleet::v1::{AssignmentSet, ServerHello, ServerMessage, server_message::Message};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+#[derive(Debug, Default)]
+pub struct Outbox {
+    pending: Mutex<Pending>,
+    changed: Notify,
+    ended: CancellationToken,
+}
+
+#[derive(Debug, Default)]
+struct Pending {
+    hello: Option<ServerHello>,
+    set: Option<AssignmentSet>,
+    /// By instance id, in the order of the first unsent word about each.
+    updates: IndexMap<String, Message>,
+    closed: bool,
+}
+
+impl Outbox {
+    /// Leaves messages for the agent.
+    pub fn push(&self, messages: impl IntoIterator<Item = ServerMessage>) {
+        {
+            let mut pending = self.pending.lock();
+            for message in messages {
+                pending.push(message);
+            }
+        }
+        self.changed.notify_one();
+    }
+
+    /// Ends the session: what is pending is not sent any more.
+    pub fn close(&self) {
+        self.pending.lock().closed = true;
+        self.ended.cancel();
+        self.changed.notify_one();
+    }
+
+    /// Returns when the session has been ended.
+    pub async fn closed(&self) {
+        self.ended.cancelled().await;
+    }
+
+    /// Everything that waits, as soon as something does; `None` once closed.
+    pub async fn next(&self) -> Option<Vec<ServerMessage>> {
+        loop {
+            let changed = self.changed.notified();
+            {
+                let mut pending = self.pending.lock();
+                if pending.closed {
+                    return None;
+                }
+                let messages = pending.take();
+                if !messages.is_empty() {
+                    return Some(messages);
+                }
+            }
+            changed.await;
+        }
+    }
+}
+
+impl Pending {
+    fn push(&mut self, message: ServerMessage) {
+        let Some(message) = message.message else { return };
+        match message {
+            Message::Hello(hello) => self.hello = Some(hello),
+            Message::Set(set) => {
+                self.updates.clear();
+                self.set = Some(set);
+            }
+            Message::Assign(assignment) => {
+                self.updates.insert(assignment.id.clone(), Message::Assign(assignment));
+            }
+            Message::Unassign(unassign) => {
+                self.updates.insert(unassign.id.clone(), Message::Unassign(unassign));
+            }
+        }
+    }
+
+    fn take(&mut self) -> Vec<ServerMessage> {
+        let hello = self.hello.take().map(Message::Hello);
+        let set = self.set.take().map(Message::Set);
+        let updates = std::mem::take(&mut self.updates).into_values();
+        let messages = hello.into_iter().chain(set).chain(updates);
+        messages.map(|message| ServerMessage { message: Some(message) }).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use orrery_proto::fleet::v1::{Assignment, Unassign};
+
+    fn assign(id: &str, generation: i64) -> ServerMessage {
+        let assignment = Assignment { id: id.into(), generation, ..Assignment::default() };
+        ServerMessage { message: Some(Message::Assign(assignment)) }
+    }
+
+    fn unassign(id: &str) -> ServerMessage {
+        ServerMessage { message: Some(Message::Unassign(Unassign { id: id.into() })) }
+    }
+
+    fn set() -> ServerMessage {
+        ServerMessage { message: Some(Message::Set(AssignmentSet::default())) }
+    }
+
+    /// proves: AGT-09
+    #[tokio::test]
+    async fn everything_that_waits_goes_in_one_call() {
+        let outbox = Outbox::default();
+        outbox.push([assign("a", 1), assign("b", 1)]);
+        outbox.push([assign("a", 2)]);
+        assert_eq!(outbox.next().await, Some(vec![assign("a", 2), assign("b", 1)]));
+    }
+
+    #[tokio::test]
+    async fn the_newest_word_wins_and_a_set_replaces_all() {
+        let outbox = Outbox::default();
+        outbox.push([assign("a", 1), unassign("a"), assign("b", 1)]);
+        outbox.push([set(), unassign("c")]);
+        assert_eq!(outbox.next().await, Some(vec![set(), unassign("c")]));
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_waits_is_woken_and_a_closed_outbox_ends() {
+        let outbox = std::sync::Arc::new(Outbox::default());
+        let reader = tokio::spawn({
+            let outbox = outbox.clone();
+            async move { (outbox.next().await, outbox.next().await) }
+        });
+        outbox.push([unassign("a")]);
+        while std::sync::Arc::strong_count(&outbox) > 1 && !outbox.pending.lock().updates.is_empty()
+        {
+            tokio::task::yield_now().await;
+        }
+        outbox.close();
+        assert_eq!(reader.await.expect("reader ends"), (Some(vec![unassign("a")]), None));
+    }
+}

@@ -1,0 +1,33 @@
+//! Who is at the other end of a connection.
+use orrery_pki::{Identity, Role};
+use std::net::SocketAddr;
+
+/// A connected peer, as its transport knows it.
+#[derive(Clone, Debug, Default)]
+pub struct Peer {
+    /// From its certificate; absent on plain connections, which are taken on loopback only or
+    /// where the operator said so.
+    pub identity: Option<Identity>,
+    /// True when the connection is encrypted, so that an identity can be demanded.
+    pub encrypted: bool,
+    pub address: Option<SocketAddr>,
+}
+
+impl Peer {
+    /// Whether this peer may call itself `name` in `role`. On an encrypted connection the
+    /// certificate says so; on a plain one there is nothing that could.
+    pub fn may_be(&self, role: Role, name: &str) -> bool {
+        match &self.identity {
+            Some(identity) => identity.role() == Some(role) && identity.name() == Some(name),
+            None => !self.encrypted,
+        }
+    }
+
+    /// Whether this peer may act in `role` under any name.
+    pub fn has_role(&self, role: Role) -> bool {
+        match &self.identity {
+            Some(identity) => identity.role() == Some(role),
+            None => !self.encrypted,
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Workloads and their copies: a pure plan, a pure summary, and a thin controller.
+pub mod controller;
+pub mod plan;
+pub mod summary;
+
+/// Held by a workload until its last copy is gone.
+pub const INSTANCES_FINALIZER: &str = "orrery.dev/instances";
+/// Held by a copy until its agent has stopped it.
+pub const AGENT_FINALIZER: &str = "orrery.dev/agent";

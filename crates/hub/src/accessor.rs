@@ -1,0 +1,56 @@
+//! The one way to resources.
+use crate::error::Error;
+use crate::options::{
+    Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, Page, StatusOptions,
+    WatchEvent, WatchOptions,
+};
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use orrery_api::{Kind, Object};
+use std::sync::Arc;
+
+/// Changes, in order, none skipped. It ends with an error when it cannot go on; list again then.
+pub type WatchStream = BoxStream<'static, Result<WatchEvent, Error>>;
+
+/// Reads and writes the resources of one kind, in its hub version.
+///
+/// The rest of the system reaches storage only through accessors. The innermost one talks to the
+/// store or to another service; each layer around it takes an accessor and is one
+/// ([`Layer`]), so that a call passes them from the outside in and its answer from the inside out.
+#[async_trait]
+pub trait Accessor: Send + Sync + 'static {
+    /// The kind that this accessor serves.
+    fn kind(&self) -> &Arc<Kind>;
+
+    /// One resource, with `metadata.resourceVersion` filled in.
+    async fn get(&self, options: GetOptions) -> Result<Object, Error>;
+
+    /// Resources in the order of project and name, true at one revision.
+    async fn list(&self, options: ListOptions) -> Result<Page, Error>;
+
+    /// Creates or changes a resource.
+    async fn apply(&self, object: Object, options: ApplyOptions) -> Result<Applied, Error>;
+
+    /// Asks for a resource to go. It goes at once, or when its last finalizer is gone.
+    async fn delete(&self, options: DeleteOptions) -> Result<Deleted, Error>;
+
+    /// The resource for its status: refuses kinds that have none.
+    async fn status(&self, options: StatusOptions) -> Result<Object, Error>;
+
+    /// Every change after a revision; or everything that is there, a bookmark, then every change.
+    async fn watch(&self, options: WatchOptions) -> Result<WatchStream, Error>;
+}
+
+/// Accessor in, accessor out: acts before or after each call.
+pub trait Layer: Send + Sync {
+    fn wrap(&self, inner: Arc<dyn Accessor>) -> Arc<dyn Accessor>;
+}
+
+impl<F> Layer for F
+where
+    F: Fn(Arc<dyn Accessor>) -> Arc<dyn Accessor> + Send + Sync,
+{
+    fn wrap(&self, inner: Arc<dyn Accessor>) -> Arc<dyn Accessor> {
+        self(inner)
+    }
+}

@@ -1,0 +1,52 @@
+//! The token with which a list goes on.
+use crate::error::Error;
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
+use orrery_store::Revision;
+
+/// Where a list stopped: opaque to clients, and true at one revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    pub revision: Revision,
+    /// The key of the last object that was handed out.
+    pub after: String,
+}
+
+impl Cursor {
+    pub fn encode(&self) -> String {
+        BASE64.encode(format!("1:{}:{}", self.revision, self.after))
+    }
+
+    pub fn decode(token: &str) -> Result<Self, Error> {
+        Self::parse(token).ok_or_else(|| {
+            Error::BadRequest(
+                "the continue token is not one of this server's; start the list again".into(),
+            )
+        })
+    }
+
+    fn parse(token: &str) -> Option<Self> {
+        let text = String::from_utf8(BASE64.decode(token).ok()?).ok()?;
+        let (revision, after) = text.strip_prefix("1:")?.split_once(':')?;
+        Some(Self { revision: revision.parse().ok()?, after: after.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_decoded(revision: u64, after in ".*") {
+            let cursor = Cursor { revision: Revision(revision), after };
+            prop_assert_eq!(Cursor::decode(&cursor.encode()).expect("our own token"), cursor);
+        }
+
+        #[test]
+        fn anything_else_is_a_bad_request(token in ".*") {
+            prop_assert!(matches!(Cursor::decode(&token), Ok(_) | Err(Error::BadRequest(_))));
+        }
+    }
+}

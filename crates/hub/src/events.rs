@@ -1,0 +1,90 @@
+//! Events: what happened to a resource, counted instead of repeated.
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::hub::Hub;
+use crate::options::ObjectName;
+use crate::typed::Resources;
+use orrery_proto::core::v1::{Event, EventSpec, ObjectReference};
+use orrery_proto::meta::v1::ObjectMeta;
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+
+/// Whether an event is a worry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    Normal,
+    Warning,
+}
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub struct Happening {
+    pub regarding: ObjectReference,
+    pub severity: Severity,
+    /// One word, in CamelCase.
+    pub reason: &'static str,
+    pub message: String,
+}
+
+/// Writes events on behalf of one part of the system. Happenings of one resource with one reason are
+/// one object with a count, so their number is bounded by the number of reasons.
+#[derive(Clone)]
+pub struct Recorder {
+    events: Resources<Event>,
+    clock: Arc<dyn Clock>,
+    source: &'static str,
+}
+
+/// Longest message that is kept; the rest is cut off.
+const MESSAGE_MAX: usize = 1024;
+
+impl Recorder {
+    pub fn new(hub: &Hub, source: &'static str) -> Result<Self, Error> {
+        Ok(Self { events: hub.resources()?, clock: hub.clock().clone(), source })
+    }
+
+    /// Tells of it. An event that cannot be written is logged and holds up nobody.
+    pub async fn record(&self, happening: Happening) {
+        match self.write(&happening).await {
+            // A project that goes takes its events along.
+            Ok(()) | Err(Error::ProjectTerminating { .. } | Error::ProjectNotFound { .. }) => {}
+            Err(error) => {
+                tracing::warn!(%error, reason = happening.reason, "cannot write an event");
+            }
+        }
+    }
+
+    async fn write(&self, happening: &Happening) -> Result<(), Error> {
+        let name = ObjectName::new(happening.regarding.project(), self.name(happening));
+        let before = self.events.find(&name).await?.and_then(|event| event.spec);
+        let now = self.clock.now();
+        let spec = EventSpec {
+            regarding: Some(happening.regarding.clone()),
+            reason: Some(happening.reason.to_owned()),
+            message: Some(happening.message.chars().take(MESSAGE_MAX).collect()),
+            r#type: Some(format!("{:?}", happening.severity)),
+            count: Some(before.as_ref().map_or(0, EventSpec::count).saturating_add(1)),
+            first_timestamp: before.and_then(|spec| spec.first_timestamp).or(Some(now)),
+            last_timestamp: Some(now),
+            source: Some(self.source.to_owned()),
+        };
+        let metadata =
+            ObjectMeta { name: name.name, project: name.project, ..ObjectMeta::default() };
+        let event = Event { metadata: Some(metadata), spec: Some(spec), ..Event::default() };
+        self.events.apply(&event).await.map(|_| ())
+    }
+
+    /// The same for the same resource and reason, and short enough for a name.
+    fn name(&self, happening: &Happening) -> String {
+        let mut hash = Sha256::new();
+        let regarding = &happening.regarding;
+        let parts = [regarding.kind(), regarding.uid(), happening.reason, self.source];
+        for part in parts {
+            hash.update(part);
+            hash.update([0]);
+        }
+        let digest: String = hash.finalize().iter().take(6).map(|b| format!("{b:02x}")).collect();
+        let name: String = regarding.name().chars().take(48).collect();
+        format!("{}-{digest}", name.trim_end_matches('-'))
+    }
+}

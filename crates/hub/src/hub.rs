@@ -1,0 +1,144 @@
+//! All accessors of a server, found by kind.
+use crate::accessor::{Accessor, Layer};
+use crate::clock::{Clock, SystemClock};
+use crate::error::Error;
+use crate::keys::Keys;
+use crate::layers::admission::{Admission, OnCreate};
+use crate::layers::hydrate::Hydrate;
+use crate::projects::Projects;
+use crate::store_accessor::StoreAccessor;
+use crate::typed::Resources;
+use orrery_api::{Kind, Scheme};
+use orrery_store::Store;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The message that defines a project; the one kind the hub itself must know.
+const PROJECT: &str = "orrery.core.v1.Project";
+
+/// The hub of one server. Cheap to clone.
+#[derive(Clone)]
+pub struct Hub {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    scheme: Arc<Scheme>,
+    store: Store,
+    clock: Arc<dyn Clock>,
+    accessors: HashMap<String, Arc<dyn Accessor>>,
+}
+
+impl Hub {
+    pub fn builder(scheme: Arc<Scheme>, store: Store) -> HubBuilder {
+        HubBuilder {
+            scheme,
+            store,
+            clock: Arc::new(SystemClock),
+            on_create: HashMap::new(),
+            layers: HashMap::new(),
+            replaced: HashMap::new(),
+        }
+    }
+
+    pub fn scheme(&self) -> &Arc<Scheme> {
+        &self.inner.scheme
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.inner.store
+    }
+
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.inner.clock
+    }
+
+    /// The accessor of a kind.
+    pub fn accessor(&self, kind: &Kind) -> Result<&Arc<dyn Accessor>, Error> {
+        let found = self.inner.accessors.get(kind.full_name());
+        found.ok_or_else(|| Error::BadRequest(format!("{} cannot be accessed", kind.kind())))
+    }
+
+    /// Every accessor.
+    pub fn accessors(&self) -> impl Iterator<Item = &Arc<dyn Accessor>> {
+        self.inner.accessors.values()
+    }
+
+    /// The resources of a kind as Rust types.
+    pub fn resources<T: prost::Message + prost::Name + Default>(
+        &self,
+    ) -> Result<Resources<T>, Error> {
+        let kind = self.inner.scheme.kind_of::<T>();
+        let kind = kind.map_err(|error| Error::BadRequest(error.to_string()))?;
+        Ok(Resources::new(self.accessor(&kind)?.clone()))
+    }
+}
+
+/// Says what the accessors of a hub are made of.
+pub struct HubBuilder {
+    scheme: Arc<Scheme>,
+    store: Store,
+    clock: Arc<dyn Clock>,
+    on_create: HashMap<String, OnCreate>,
+    layers: HashMap<String, Vec<Arc<dyn Layer>>>,
+    replaced: HashMap<String, Arc<dyn Accessor>>,
+}
+
+impl HubBuilder {
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// What every new object of a kind gets. `message` is the full name of the kind's message.
+    pub fn on_create(mut self, message: &str, hook: OnCreate) -> Self {
+        self.on_create.insert(message.to_owned(), hook);
+        self
+    }
+
+    /// Puts a layer around the accessor of a kind, inside of admission; the last one added is the
+    /// outermost.
+    pub fn layer(mut self, message: &str, layer: impl Layer + 'static) -> Self {
+        self.layers.entry(message.to_owned()).or_default().push(Arc::new(layer));
+        self
+    }
+
+    /// Serves a kind by an accessor of its own, that talks to another service.
+    pub fn serve(mut self, message: &str, accessor: Arc<dyn Accessor>) -> Self {
+        self.replaced.insert(message.to_owned(), accessor);
+        self
+    }
+
+    pub fn build(mut self) -> Result<Hub, Error> {
+        let projects = Arc::new(self.projects()?);
+        let kinds: Vec<Arc<Kind>> =
+            self.scheme.all_kinds().filter(|kind| kind.spoke_of().is_none()).cloned().collect();
+        let mut accessors = HashMap::new();
+        for kind in kinds {
+            let message = kind.full_name().to_owned();
+            accessors.insert(message, self.stack(kind, &projects));
+        }
+        let Self { scheme, store, clock, .. } = self;
+        Ok(Hub { inner: Arc::new(Inner { scheme, store, clock, accessors }) })
+    }
+
+    fn projects(&self) -> Result<Projects, Error> {
+        let kind = self.scheme.all_kinds().find(|kind| kind.full_name() == PROJECT);
+        let kind = kind.ok_or_else(|| Error::Internal(format!("{PROJECT} is not registered")))?;
+        let keys = Keys::of(kind, self.scheme.group_suffix());
+        Ok(Projects::new(kind.clone(), keys, self.store.clone()))
+    }
+
+    fn stack(&mut self, kind: Arc<Kind>, projects: &Arc<Projects>) -> Arc<dyn Accessor> {
+        let message = kind.full_name().to_owned();
+        let keys = Keys::of(&kind, self.scheme.group_suffix());
+        let innermost = self.replaced.remove(&message).unwrap_or_else(|| {
+            let stored = StoreAccessor::new(kind, keys, self.store.clone());
+            Arc::new(Hydrate::new(Arc::new(stored), projects.clone()))
+        });
+        let layers = self.layers.remove(&message).unwrap_or_default();
+        let layered = layers.iter().fold(innermost, |inner, layer| layer.wrap(inner));
+        let on_create = self.on_create.get(&message).copied();
+        Arc::new(Admission::new(layered, self.clock.clone(), on_create))
+    }
+}

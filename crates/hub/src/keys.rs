@@ -1,0 +1,40 @@
+//! Where objects live in the store.
+//!
+//! `objects/<group>/<Kind>/<project id>/<name>`: the group stands without its suffix, so that an
+//! installation can change the suffix; the version is not part of the key, because one stored form
+//! serves all of them; projects stand as ids, so that a name can be given again.
+use orrery_api::{Kind, SYSTEM_PROJECT};
+
+const ROOT: &str = "objects";
+
+/// The keys of one kind.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    prefix: String,
+}
+
+impl Keys {
+    pub fn of(kind: &Kind, group_suffix: &str) -> Self {
+        let group = kind.group();
+        let base = group.strip_suffix(group_suffix).and_then(|base| base.strip_suffix('.'));
+        Self { prefix: format!("{ROOT}/{}/{}/", base.unwrap_or(group), kind.kind()) }
+    }
+
+    /// Of every object of the kind.
+    pub fn all(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Of every object of the kind in one project.
+    pub fn project(&self, project_id: &str) -> String {
+        format!("{}{}/", self.prefix, or_system(project_id))
+    }
+
+    pub fn object(&self, project_id: &str, name: &str) -> String {
+        format!("{}{}/{name}", self.prefix, or_system(project_id))
+    }
+}
+
+fn or_system(project_id: &str) -> &str {
+    if project_id.is_empty() { SYSTEM_PROJECT } else { project_id }
+}

@@ -1,0 +1,151 @@
+//! Project names outside, project ids inside.
+use crate::accessor::{Accessor, WatchStream};
+use crate::error::Error;
+use crate::options::{
+    Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, ObjectName, Page,
+    Precondition, StatusOptions, WatchEvent, WatchOptions,
+};
+use crate::projects::Projects;
+use async_trait::async_trait;
+use futures::StreamExt;
+use orrery_api::{Kind, Object, SYSTEM_PROJECT};
+use std::sync::Arc;
+
+/// Turns the hub view into the stored view and back, for metadata. Nothing new is created in a
+/// project that is not there or is being deleted, and the store itself holds that at the moment of
+/// writing.
+pub struct Hydrate {
+    inner: Arc<dyn Accessor>,
+    projects: Arc<Projects>,
+}
+
+impl Hydrate {
+    pub fn new(inner: Arc<dyn Accessor>, projects: Arc<Projects>) -> Self {
+        Self { inner, projects }
+    }
+
+    fn cluster_scoped(&self) -> bool {
+        self.inner.kind().cluster_scoped()
+    }
+
+    async fn id_of(&self, project: &str) -> Result<String, Error> {
+        if self.cluster_scoped() {
+            return Ok(SYSTEM_PROJECT.to_owned());
+        }
+        Ok(self.projects.by_name(project).await?.id.to_string())
+    }
+
+    async fn hydrate_name(&self, name: ObjectName) -> Result<ObjectName, Error> {
+        Ok(ObjectName { project: self.id_of(&name.project).await?, name: name.name })
+    }
+
+    fn dehydrate(&self, object: &mut Object) {
+        dehydrate(&self.projects, object);
+    }
+
+    /// An error speaks of the project by the name that the caller used.
+    fn named(&self, error: Error, asked: &str) -> Error {
+        let asked = if self.cluster_scoped() { String::new() } else { asked.to_owned() };
+        match error {
+            Error::NotFound { kind, name, .. } => Error::NotFound { kind, project: asked, name },
+            Error::AlreadyExists { kind, name, .. } => {
+                Error::AlreadyExists { kind, project: asked, name }
+            }
+            other => other,
+        }
+    }
+}
+
+fn dehydrate(projects: &Projects, object: &mut Object) {
+    if object.kind().cluster_scoped() {
+        object.set_project("");
+    } else {
+        let name = projects.name_of(object.project());
+        object.set_project(&name);
+    }
+}
+
+#[async_trait]
+impl Accessor for Hydrate {
+    fn kind(&self) -> &Arc<Kind> {
+        self.inner.kind()
+    }
+
+    async fn get(&self, options: GetOptions) -> Result<Object, Error> {
+        let asked = options.name.project.clone();
+        let name = self.hydrate_name(options.name).await?;
+        let found = self.inner.get(name.into()).await;
+        let mut object = found.map_err(|error| self.named(error, &asked))?;
+        self.dehydrate(&mut object);
+        Ok(object)
+    }
+
+    async fn list(&self, mut options: ListOptions) -> Result<Page, Error> {
+        if let Some(project) = &options.project {
+            options.project = Some(self.id_of(project).await?);
+        }
+        let mut page = self.inner.list(options).await?;
+        for object in &mut page.items {
+            self.dehydrate(object);
+        }
+        Ok(page)
+    }
+
+    async fn apply(&self, mut object: Object, mut options: ApplyOptions) -> Result<Applied, Error> {
+        let asked = object.project().to_owned();
+        if self.cluster_scoped() {
+            object.set_project(SYSTEM_PROJECT);
+        } else {
+            let project = self.projects.by_name(&asked).await?;
+            if options.precondition == Precondition::Absent {
+                if project.terminating {
+                    return Err(Error::ProjectTerminating { project: asked });
+                }
+                options.guards.push(project.guard);
+            }
+            object.set_project(&project.id);
+        }
+        let applied = self.inner.apply(object, options).await;
+        let mut applied = applied.map_err(|error| self.named(error, &asked))?;
+        self.dehydrate(&mut applied.object);
+        Ok(applied)
+    }
+
+    async fn delete(&self, mut options: DeleteOptions) -> Result<Deleted, Error> {
+        let asked = options.name.project.clone();
+        options.name = self.hydrate_name(options.name).await?;
+        let deleted = self.inner.delete(options).await;
+        let mut deleted = deleted.map_err(|error| self.named(error, &asked))?;
+        self.dehydrate(&mut deleted.object);
+        Ok(deleted)
+    }
+
+    async fn status(&self, options: StatusOptions) -> Result<Object, Error> {
+        let asked = options.name.project.clone();
+        let name = self.hydrate_name(options.name).await?;
+        let found = self.inner.status(StatusOptions { name }).await;
+        let mut object = found.map_err(|error| self.named(error, &asked))?;
+        self.dehydrate(&mut object);
+        Ok(object)
+    }
+
+    async fn watch(&self, mut options: WatchOptions) -> Result<WatchStream, Error> {
+        if let Some(project) = &options.project {
+            options.project = Some(self.id_of(project).await?);
+        }
+        let projects = self.projects.clone();
+        let events = self.inner.watch(options).await?;
+        Ok(events
+            .map(move |event| {
+                let mut event = event?;
+                match &mut event {
+                    WatchEvent::Added(object)
+                    | WatchEvent::Modified(object)
+                    | WatchEvent::Deleted(object) => dehydrate(&projects, object),
+                    WatchEvent::Bookmark(_) => {}
+                }
+                Ok(event)
+            })
+            .boxed())
+    }
+}

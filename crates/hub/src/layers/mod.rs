@@ -1,0 +1,3 @@
+//! The layers of an accessor, from the outside in: admission, hydration.
+pub mod admission;
+pub mod hydrate;

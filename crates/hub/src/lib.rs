@@ -1,0 +1,38 @@
+//! The hub: declarative resources behind accessors.
+//!
+//! ```text
+//!   caller ─> Admission ─> (layers of a kind) ─> Hydrate ─> StoreAccessor ─> store
+//!             merge,         refuse, audit ...   project     bytes at a
+//!             default,                           names/ids   revision
+//!             validate
+//! ```
+//! Owns: accessors and their layers, what becomes of an object when it is written (generation,
+//! finalizers, optimistic concurrency), project names and ids, the key layout.
+//! Not in it: transports, who may do what, any one kind's behaviour, the storage engines.
+mod accessor;
+mod clock;
+mod cursor;
+mod error;
+pub mod events;
+mod hub;
+mod keys;
+mod layers;
+mod merge;
+mod options;
+mod projects;
+mod store_accessor;
+mod typed;
+mod watch;
+
+pub use accessor::{Accessor, Layer, WatchStream};
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use error::Error;
+pub use hub::{Hub, HubBuilder};
+pub use layers::admission::OnCreate;
+pub use options::{
+    Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, Merge, ObjectName,
+    Outcome, Page, Part, Precondition, StatusOptions, WatchEvent, WatchOptions,
+};
+pub use orrery_store::Revision;
+pub use typed::Resources;
+pub use watch::BOOKMARK_INTERVAL;

@@ -1,0 +1,72 @@
+//! What is given and what is there become what is next: pure.
+use crate::options::{Merge, Part};
+use orrery_api::{Object, ObjectError};
+use prost_types::Timestamp;
+
+/// A new object: what the server owns is the server's.
+pub fn created(given: &Object, uid: String, now: Timestamp) -> Object {
+    let mut next = given.clone();
+    next.clear_status();
+    next.update_meta(|meta| {
+        meta.uid = uid;
+        meta.resource_version.clear();
+        meta.generation = 1;
+        meta.creation_timestamp = Some(now);
+        meta.deletion_timestamp = None;
+    });
+    next
+}
+
+/// An object that changes.
+pub fn updated(
+    old: &Object,
+    given: &Object,
+    part: Part,
+    how: Merge,
+) -> Result<Object, ObjectError> {
+    match part {
+        Part::Status => {
+            let mut next = old.clone();
+            next.copy_status_from(given)?;
+            Ok(next)
+        }
+        Part::Main => {
+            let mut next = given.clone();
+            next.default();
+            next.copy_status_from(old)?;
+            keep_server_owned(&mut next, old, how);
+            let changed = !next.same_spec(old);
+            next.update_meta(|meta| meta.generation += i64::from(changed));
+            Ok(next)
+        }
+    }
+}
+
+/// An object that waits for its finalizers.
+pub fn marked_for_deletion(old: &Object, now: Timestamp) -> Object {
+    let mut next = old.clone();
+    next.update_meta(|meta| {
+        meta.deletion_timestamp = Some(now);
+        meta.generation += 1;
+    });
+    next
+}
+
+fn keep_server_owned(next: &mut Object, old: &Object, how: Merge) {
+    let was = old.meta();
+    next.update_meta(|meta| {
+        meta.uid = was.uid;
+        meta.resource_version = was.resource_version;
+        meta.generation = was.generation;
+        meta.creation_timestamp = was.creation_timestamp;
+        meta.deletion_timestamp = was.deletion_timestamp;
+        if how == Merge::Declared {
+            if meta.finalizers.is_empty() {
+                meta.finalizers = was.finalizers;
+            }
+            if meta.owner_references.is_empty() {
+                meta.owner_references = was.owner_references;
+            }
+        }
+    });
+}

@@ -1,0 +1,194 @@
+//! What can be asked of an accessor, and what it answers.
+use orrery_api::{FieldSelector, LabelSelector, Object};
+use orrery_store::{Op, Revision};
+
+/// Which object is meant. The project is a name in the hub view; empty for kinds without one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectName {
+    pub project: String,
+    pub name: String,
+}
+
+impl ObjectName {
+    pub fn new(project: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { project: project.into(), name: name.into() }
+    }
+
+    /// The name of this very object.
+    pub fn of(object: &Object) -> Self {
+        Self::new(object.project(), object.name())
+    }
+}
+
+impl std::fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.project.is_empty() {
+            write!(f, "{}", self.name)
+        } else {
+            write!(f, "{}/{}", self.project, self.name)
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct GetOptions {
+    pub name: ObjectName,
+}
+
+impl From<ObjectName> for GetOptions {
+    fn from(name: ObjectName) -> Self {
+        Self { name }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct StatusOptions {
+    pub name: ObjectName,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct ListOptions {
+    /// `None` means all projects.
+    pub project: Option<String>,
+    pub labels: LabelSelector,
+    pub fields: FieldSelector,
+    /// At most so many in one page; 0 means all.
+    pub limit: usize,
+    /// From the page before.
+    pub continue_from: Option<String>,
+}
+
+/// A part of a list.
+#[derive(Clone, Debug)]
+pub struct Page {
+    pub items: Vec<Object>,
+    /// The revision that the whole list is true at; a watch goes on from here.
+    pub revision: Revision,
+    /// Hand it back for the next page; absent at the end.
+    pub continue_from: Option<String>,
+}
+
+/// What must hold before an object is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Precondition {
+    /// Create when absent, change when present.
+    #[default]
+    Any,
+    Absent,
+    Present,
+    At(Revision),
+}
+
+/// Which part of an object is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Part {
+    /// Metadata and spec; the status stays as it is.
+    #[default]
+    Main,
+    /// The status; everything else stays as it is.
+    Status,
+}
+
+/// How what is given and what is there become one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Merge {
+    /// What is given is what people declare; finalizers and owners, which others keep there, stay
+    /// unless it names some.
+    #[default]
+    Declared,
+    /// What is given is the whole object.
+    Replace,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct ApplyOptions {
+    pub precondition: Precondition,
+    pub part: Part,
+    pub merge: Merge,
+    /// Check everything, store nothing.
+    pub dry_run: bool,
+    /// What else must hold in the store at the moment of writing: a parent that is still there, a
+    /// lease that is still held.
+    pub guards: Vec<Op>,
+}
+
+impl ApplyOptions {
+    /// Must be absent.
+    pub fn create() -> Self {
+        Self { precondition: Precondition::Absent, merge: Merge::Replace, ..Self::default() }
+    }
+
+    /// The whole object, at the revision it was read at.
+    pub fn replace_at(revision: Revision) -> Self {
+        Self { precondition: Precondition::At(revision), merge: Merge::Replace, ..Self::default() }
+    }
+
+    /// Only the status, whatever else changed meanwhile.
+    pub fn status() -> Self {
+        Self { precondition: Precondition::Present, part: Part::Status, ..Self::default() }
+    }
+}
+
+/// What an apply did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Created,
+    Changed,
+    /// Nothing differed, so nothing was written.
+    Unchanged,
+    /// The last finalizer of a deleted object was taken away, and it is gone.
+    Gone,
+}
+
+#[derive(Clone, Debug)]
+pub struct Applied {
+    pub object: Object,
+    pub outcome: Outcome,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct DeleteOptions {
+    pub name: ObjectName,
+    /// Delete only this very object.
+    pub uid: Option<String>,
+    /// Delete only at this revision.
+    pub revision: Option<Revision>,
+    /// Check everything, store nothing.
+    pub dry_run: bool,
+}
+
+impl From<ObjectName> for DeleteOptions {
+    fn from(name: ObjectName) -> Self {
+        Self { name, ..Self::default() }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Deleted {
+    /// As it was last, or as it waits for its finalizers.
+    pub object: Object,
+    pub gone: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct WatchOptions {
+    /// `None` means all projects.
+    pub project: Option<String>,
+    /// Only the object of this name.
+    pub name: Option<String>,
+    pub labels: LabelSelector,
+    pub fields: FieldSelector,
+    /// Changes after this revision. `None`: first everything that is there, then a bookmark.
+    pub after: Option<Revision>,
+}
+
+/// One change that a watcher sees.
+#[derive(Clone, Debug)]
+pub enum WatchEvent {
+    Added(Object),
+    Modified(Object),
+    /// The object as it was last, at the revision of its deletion.
+    Deleted(Object),
+    /// Everything up to here has been seen.
+    Bookmark(Revision),
+}

@@ -1,0 +1,97 @@
+//! Project names and ids.
+//!
+//! People name projects; the store holds their ids, so that a project that is created again under
+//! an old name does not inherit what the old one left. A name leads to one id at a time; an id leads
+//! to one name for ever, so that direction may be remembered.
+use crate::error::Error;
+use crate::keys::Keys;
+use crate::store_accessor::{decode, from_store};
+use orrery_api::Kind;
+use orrery_store::{Entry, Expect, Op, Snapshot, Store};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// More remembered names than this are forgotten and read again.
+const REMEMBERED_MAX: usize = 10_000;
+
+#[derive(Debug)]
+struct Known {
+    modified: orrery_store::Revision,
+    id: Arc<str>,
+    terminating: bool,
+}
+
+/// Looks projects up.
+pub struct Projects {
+    kind: Arc<Kind>,
+    keys: Keys,
+    store: Store,
+    by_name: Mutex<HashMap<String, Known>>,
+    names: Mutex<HashMap<Arc<str>, Arc<str>>>,
+}
+
+/// A project that exists.
+#[derive(Clone, Debug)]
+pub struct Project {
+    pub id: Arc<str>,
+    pub terminating: bool,
+    /// Holds as long as the project is what it was when it was looked up.
+    pub guard: Op,
+}
+
+impl Projects {
+    pub fn new(kind: Arc<Kind>, keys: Keys, store: Store) -> Self {
+        Self { kind, keys, store, by_name: <_>::default(), names: <_>::default() }
+    }
+
+    /// The project of this name, now.
+    pub async fn by_name(&self, name: &str) -> Result<Project, Error> {
+        let key = self.keys.object("", name);
+        let entry = self.store.get(&key).await.map_err(from_store)?;
+        let entry = entry.ok_or_else(|| Error::ProjectNotFound { project: name.to_owned() })?;
+        let guard = Op::check(key, Expect::At(entry.modified));
+        if let Some(known) = self.by_name.lock().get(name)
+            && known.modified == entry.modified
+        {
+            let (id, terminating) = (known.id.clone(), known.terminating);
+            return Ok(Project { id, terminating, guard });
+        }
+        let (id, terminating) = self.learn(&entry)?;
+        Ok(Project { id, terminating, guard })
+    }
+
+    /// The name behind an id; the id itself where nobody knows any more.
+    pub fn name_of(&self, id: &str) -> Arc<str> {
+        if let Some(name) = self.names.lock().get(id) {
+            return name.clone();
+        }
+        self.read_all(&self.store.snapshot_now());
+        self.names.lock().get(id).cloned().unwrap_or_else(|| id.into())
+    }
+
+    fn read_all(&self, snapshot: &Snapshot) {
+        for entry in snapshot.range(self.keys.all()) {
+            if let Err(error) = self.learn(entry) {
+                tracing::error!(%error, "cannot read a project");
+            }
+        }
+    }
+
+    fn learn(&self, entry: &Entry) -> Result<(Arc<str>, bool), Error> {
+        let project = decode(&self.kind, entry)?;
+        let (name, id): (Arc<str>, Arc<str>) = (project.name().into(), project.uid().into());
+        let terminating = project.deletion_timestamp().is_some();
+        let known = Known { modified: entry.modified, id: id.clone(), terminating };
+        remember(&mut self.by_name.lock(), name.to_string(), known);
+        remember(&mut self.names.lock(), id.clone(), name);
+        Ok((id, terminating))
+    }
+}
+
+fn remember<K: std::hash::Hash + Eq, V>(map: &mut HashMap<K, V>, key: K, value: V) {
+    if REMEMBERED_MAX <= map.len() {
+        map.clear();
+    }
+    map.insert(key, value);
+}

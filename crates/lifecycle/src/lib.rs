@@ -1,0 +1,45 @@
+//! What goes when something else goes.
+//!
+//! Owns: the life of projects (their contents are deleted before them), the projects that every
+//! installation has, and the end of old events.
+//! Not in it: what deletion means for one kind; each kind's own controller holds its finalizer.
+mod bootstrap;
+mod events;
+mod guard;
+mod projects;
+
+use orrery_api::Object;
+use orrery_hub::{Error, Hub, HubBuilder};
+use orrery_runtime::{Controller, OnEnd, Reflector, Tasks};
+
+pub use bootstrap::{DEFAULT_PROJECT, ensure_projects};
+
+/// Held by a project until nothing is left in it.
+pub const CONTENTS_FINALIZER: &str = "orrery.dev/contents";
+
+const PROJECT: &str = "orrery.core.v1.Project";
+
+/// Says what new projects get, and which one never goes.
+pub fn register(builder: HubBuilder) -> HubBuilder {
+    let hold = |object: &mut Object| {
+        object.update_meta(|meta| {
+            if !meta.finalizers.iter().any(|held| held == CONTENTS_FINALIZER) {
+                meta.finalizers.push(CONTENTS_FINALIZER.into());
+            }
+        });
+    };
+    builder.on_create(PROJECT, hold).layer(PROJECT, guard::keep_system_project)
+}
+
+/// Starts the controllers.
+pub fn spawn(hub: &Hub, tasks: &mut Tasks) -> Result<(), Error> {
+    let stop = tasks.stop_token();
+    let mut watched = Reflector::new(hub.resources::<orrery_proto::core::v1::Project>()?);
+    let controller = Controller::new("projects", projects::ProjectReconciler::new(hub)?);
+    let queue = controller.queue();
+    watched.on_change(move |change| queue.add(change.name.clone()));
+    tasks.spawn("project-watch", OnEnd::StopAll, watched.run(stop.clone()));
+    tasks.spawn("project-controller", OnEnd::StopAll, controller.run(stop.clone()));
+    tasks.spawn("event-expiry", OnEnd::Ignore, events::expire(hub.clone(), stop));
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! A project goes when nothing is left in it.
+use crate::CONTENTS_FINALIZER;
+use async_trait::async_trait;
+use orrery_hub::{Accessor, Error, Hub, ListOptions, ObjectName, Resources};
+use orrery_proto::core::v1::{Project, ProjectStatus};
+use orrery_proto::meta::v1::ObjectMeta;
+use orrery_runtime::{Next, Reconciler};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a project that waits for its contents is looked at. Its contents tell nobody when they
+/// go: there may be a thousand of any kind.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+pub struct ProjectReconciler {
+    projects: Resources<Project>,
+    contents: Vec<Arc<dyn Accessor>>,
+}
+
+impl ProjectReconciler {
+    pub fn new(hub: &Hub) -> Result<Self, Error> {
+        let contents = hub.accessors().filter(|accessor| !accessor.kind().cluster_scoped());
+        Ok(Self { projects: hub.resources()?, contents: contents.cloned().collect() })
+    }
+
+    /// Asks everything in the project to go, and tells how much is still there.
+    async fn empty(&self, project: &str) -> Result<i64, Error> {
+        let mut remaining = 0;
+        for accessor in &self.contents {
+            let options =
+                ListOptions { project: Some(project.to_owned()), ..ListOptions::default() };
+            for object in accessor.list(options).await?.items {
+                let name = ObjectName::of(&object);
+                let gone = match accessor.delete(name.into()).await {
+                    Ok(deleted) => deleted.gone,
+                    Err(Error::NotFound { .. }) => true,
+                    Err(error) => return Err(error),
+                };
+                remaining += i64::from(!gone);
+            }
+        }
+        Ok(remaining)
+    }
+
+    async fn publish(
+        &self,
+        name: &ObjectName,
+        old: &Project,
+        phase: &str,
+        remaining: i64,
+    ) -> Result<(), Error> {
+        let mut status = old.status.clone().unwrap_or_default();
+        status = ProjectStatus {
+            phase: phase.to_owned(),
+            remaining_resources: remaining,
+            conditions: status.conditions,
+        };
+        if old.status.as_ref() == Some(&status) {
+            return Ok(());
+        }
+        let metadata = ObjectMeta { name: name.name.clone(), ..ObjectMeta::default() };
+        let next = Project { metadata: Some(metadata), status: Some(status), ..Project::default() };
+        match self.projects.write_status(&next).await {
+            Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[async_trait]
+impl Reconciler<ObjectName> for ProjectReconciler {
+    type Error = Error;
+
+    async fn reconcile(&self, key: &ObjectName) -> Result<Next, Error> {
+        let Some(project) = self.projects.find(key).await? else { return Ok(Next::AwaitChange) };
+        let deleting =
+            project.metadata.as_ref().is_some_and(|meta| meta.deletion_timestamp.is_some());
+        if !deleting {
+            self.publish(key, &project, "Active", 0).await?;
+            return Ok(Next::AwaitChange);
+        }
+        let remaining = self.empty(&key.name).await?;
+        if 0 < remaining {
+            self.publish(key, &project, "Terminating", remaining).await?;
+            return Ok(Next::After(LOOK_AGAIN));
+        }
+        let release = |meta: &mut ObjectMeta| meta.finalizers.retain(|f| f != CONTENTS_FINALIZER);
+        match self.projects.update_meta(key, release).await {
+            Ok(_) | Err(Error::NotFound { .. }) => Ok(Next::AwaitChange),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! What every controller stands on: watch, queue, reconcile.
+//!
+//! ```text
+//!   accessor.watch ─> Reflector ─> View (typed, indexed)
+//!                        │ each change
+//!                        v
+//!                     KeyQueue ─> Controller ─> Reconciler::reconcile(key) ─> when to look again
+//! ```
+//! Owns: views fed by watches, the queue (one in flight per key, back-off, resync), named tasks and
+//! their clean end. Not in it: any one kind, any transport.
+mod backoff;
+pub mod conditions;
+mod controller;
+mod queue;
+mod reflector;
+mod tasks;
+mod view;
+
+pub use backoff::Backoff;
+pub use controller::{Controller, KeyQueue, Next, Reconciler};
+pub use queue::{Done, Queue};
+pub use reflector::Reflector;
+pub use tasks::{OnEnd, TaskError, Tasks};
+pub use view::{Change, View};

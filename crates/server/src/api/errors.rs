@@ -1,0 +1,48 @@
+//! Errors as messages.
+use orrery_api::{ReadError, ResolveError};
+use orrery_hub::Error;
+use orrery_proto::hub::v1 as wire;
+
+/// What a caller is told.
+pub fn to_wire(error: &Error) -> wire::Error {
+    let violations = error.violations().iter().map(|violation| wire::Violation {
+        field: violation.path.clone(),
+        message: violation.message.clone(),
+    });
+    wire::Error {
+        code: code(error) as i32,
+        reason: error.reason().to_owned(),
+        message: error.to_string(),
+        violations: violations.collect(),
+    }
+}
+
+/// The one mapping to codes of gRPC.
+fn code(error: &Error) -> tonic::Code {
+    match error {
+        Error::NotFound { .. } | Error::ProjectNotFound { .. } => tonic::Code::NotFound,
+        Error::AlreadyExists { .. } | Error::BeingDeleted { .. } => tonic::Code::AlreadyExists,
+        Error::Conflict { .. } => tonic::Code::Aborted,
+        Error::Invalid { .. } | Error::BadRequest(_) => tonic::Code::InvalidArgument,
+        Error::ProjectTerminating { .. } => tonic::Code::FailedPrecondition,
+        Error::Forbidden(_) => tonic::Code::PermissionDenied,
+        Error::Expired { .. } => tonic::Code::OutOfRange,
+        Error::TooLarge(_) => tonic::Code::ResourceExhausted,
+        Error::Unavailable(_) => tonic::Code::Unavailable,
+        Error::Internal(_) => tonic::Code::Internal,
+    }
+}
+
+pub(super) fn unresolved(error: ResolveError) -> Error {
+    Error::BadRequest(error.to_string())
+}
+
+/// What is wrong with a resource that cannot even be read.
+pub(super) fn unreadable(error: ReadError) -> Error {
+    match error {
+        ReadError::Decode(orrery_api::DecodeError::Invalid(violations)) => {
+            Error::Invalid { kind: "resource".into(), name: String::new(), violations }
+        }
+        other => Error::BadRequest(other.to_string()),
+    }
+}

@@ -1,0 +1,9 @@
+//! The hub's operations as messages: decode, call the accessor, encode. Every edge that speaks
+//! protobuf calls these functions.
+mod convert;
+mod errors;
+mod operations;
+mod watch;
+
+pub use errors::to_wire;
+pub use operations::HubApi;

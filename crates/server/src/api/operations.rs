@@ -1,0 +1,224 @@
+//! The operations.
+use super::convert;
+use super::errors::unresolved;
+use super::watch;
+use futures::stream::BoxStream;
+use orrery_api::{FieldSelector, Kind, LabelSelector, Object, Scheme};
+use orrery_hub::{
+    Accessor, ApplyOptions, DeleteOptions, Error, Hub, ListOptions, Merge, ObjectName, Outcome,
+    Part, Precondition, WatchOptions,
+};
+use orrery_proto::hub::v1 as wire;
+use orrery_proto::hub::v1::apply_request::Mode;
+use orrery_proto::hub::v1::apply_response;
+use std::sync::Arc;
+
+/// Objects in one page when the caller does not say, and at most.
+const PAGE_DEFAULT: usize = 500;
+const PAGE_MAX: usize = 1000;
+
+/// The hub for callers that speak protobuf. Cheap to clone.
+#[derive(Clone)]
+pub struct HubApi {
+    hub: Hub,
+}
+
+/// A kind that was asked for: in the caller's version, and as the hub holds it.
+struct Asked<'a> {
+    kind: Arc<Kind>,
+    accessor: &'a Arc<dyn Accessor>,
+}
+
+impl HubApi {
+    pub fn new(hub: Hub) -> Self {
+        Self { hub }
+    }
+
+    pub fn discover(&self) -> wire::DiscoverResponse {
+        let scheme = self.scheme();
+        wire::DiscoverResponse {
+            server_version: crate::VERSION.to_owned(),
+            group_suffix: scheme.group_suffix().to_owned(),
+            kinds: scheme.kinds().map(|kind| convert::kind_info(kind)).collect(),
+        }
+    }
+
+    pub async fn get(&self, request: wire::GetRequest) -> Result<wire::GetResponse, Error> {
+        let encoding = request.encoding();
+        let name = request.name.unwrap_or_default();
+        let asked = self.asked(&name.api_version, &name.kind)?;
+        let found = asked.accessor.get(asked.object_name(name)?.into()).await?;
+        Ok(wire::GetResponse { resource: Some(self.encode(&found, &asked.kind, encoding)?) })
+    }
+
+    pub async fn list(&self, request: wire::ListRequest) -> Result<wire::ListResponse, Error> {
+        let encoding = request.encoding();
+        let asked = self.asked(&request.api_version, &request.kind)?;
+        let (labels, fields) = asked.selectors(&request.label_selector, &request.field_selector)?;
+        let limit = match request.limit {
+            0 => PAGE_DEFAULT,
+            limit => PAGE_MAX.min(limit as usize),
+        };
+        let options = ListOptions {
+            project: asked.project_scope(request.project),
+            labels,
+            fields,
+            limit,
+            continue_from: Some(request.r#continue).filter(|token| !token.is_empty()),
+        };
+        let page = asked.accessor.list(options).await?;
+        let items = page.items.iter().map(|item| self.encode(item, &asked.kind, encoding));
+        Ok(wire::ListResponse {
+            api_version: asked.kind.api_version().to_owned(),
+            kind: asked.kind.list_kind().to_owned(),
+            resource_version: page.revision.to_string(),
+            r#continue: page.continue_from.unwrap_or_default(),
+            items: items.collect::<Result<_, _>>()?,
+        })
+    }
+
+    pub async fn apply(&self, request: wire::ApplyRequest) -> Result<wire::ApplyResponse, Error> {
+        let (encoding, mode) = (request.encoding(), request.mode());
+        let resource = request.resource.unwrap_or_default();
+        let given = convert::decode(self.scheme(), &resource)?;
+        let kind = given.kind().clone();
+        if kind.server_owned() {
+            return Err(server_owned(&kind));
+        }
+        let given = self.scheme().to_hub(&given);
+        let given = given.map_err(|error| Error::BadRequest(error.to_string()))?;
+        let options = ApplyOptions {
+            precondition: match mode {
+                Mode::Apply => Precondition::Any,
+                Mode::Create => Precondition::Absent,
+                Mode::Replace => Precondition::Present,
+            },
+            merge: if mode == Mode::Replace { Merge::Replace } else { Merge::Declared },
+            part: part(&request.subresource)?,
+            dry_run: request.dry_run,
+            guards: Vec::new(),
+        };
+        let applied = self.hub.accessor(given.kind())?.apply(given, options).await?;
+        let outcome = match applied.outcome {
+            Outcome::Created => apply_response::Outcome::Created,
+            Outcome::Changed | Outcome::Gone => apply_response::Outcome::Changed,
+            Outcome::Unchanged => apply_response::Outcome::Unchanged,
+        };
+        let resource = Some(self.encode(&applied.object, &kind, encoding)?);
+        Ok(wire::ApplyResponse { resource, outcome: outcome.into() })
+    }
+
+    pub async fn delete(
+        &self,
+        request: wire::DeleteRequest,
+    ) -> Result<wire::DeleteResponse, Error> {
+        let encoding = request.encoding();
+        let name = request.name.unwrap_or_default();
+        let asked = self.asked(&name.api_version, &name.kind)?;
+        if asked.kind.server_owned() {
+            return Err(server_owned(&asked.kind));
+        }
+        let revision = Some(request.resource_version).filter(|text| !text.is_empty());
+        let options = DeleteOptions {
+            name: asked.object_name(name)?,
+            uid: Some(request.uid).filter(|uid| !uid.is_empty()),
+            revision: revision.map(|text| parse_revision(&text)).transpose()?,
+            dry_run: request.dry_run,
+        };
+        let deleted = asked.accessor.delete(options).await?;
+        let resource = Some(self.encode(&deleted.object, &asked.kind, encoding)?);
+        Ok(wire::DeleteResponse { resource, gone: deleted.gone })
+    }
+
+    pub async fn watch(
+        &self,
+        request: wire::WatchRequest,
+    ) -> Result<BoxStream<'static, Result<wire::WatchResponse, Error>>, Error> {
+        let encoding = request.encoding();
+        let asked = self.asked(&request.api_version, &request.kind)?;
+        let (labels, fields) = asked.selectors(&request.label_selector, &request.field_selector)?;
+        let after = Some(request.resource_version).filter(|text| !text.is_empty());
+        let options = WatchOptions {
+            project: asked.project_scope(request.project),
+            name: Some(request.name).filter(|name| !name.is_empty()),
+            labels,
+            fields,
+            after: after.map(|text| parse_revision(&text)).transpose()?,
+        };
+        let events = asked.accessor.watch(options).await?;
+        Ok(watch::encoded(events, self.scheme().clone(), asked.kind, encoding))
+    }
+
+    fn scheme(&self) -> &Arc<Scheme> {
+        self.hub.scheme()
+    }
+
+    fn asked(&self, api_version: &str, kind: &str) -> Result<Asked<'_>, Error> {
+        let kind = self.scheme().resolve(api_version, kind).map_err(unresolved)?;
+        let accessor = self.hub.accessor(&self.scheme().hub_kind(&kind))?;
+        Ok(Asked { kind, accessor })
+    }
+
+    fn encode(
+        &self,
+        object: &Object,
+        kind: &Arc<Kind>,
+        encoding: wire::Encoding,
+    ) -> Result<wire::Resource, Error> {
+        convert::encode(self.scheme(), object, kind, encoding)
+    }
+}
+
+impl Asked<'_> {
+    fn object_name(&self, name: wire::ResourceName) -> Result<ObjectName, Error> {
+        let what = self.kind.kind();
+        if name.name.is_empty() {
+            return Err(Error::BadRequest(format!("which {what}? its name is missing")));
+        }
+        if self.kind.cluster_scoped() {
+            return Ok(ObjectName::new("", name.name));
+        }
+        if name.project.is_empty() {
+            let text = format!("{what} \"{}\" of which project? it is missing", name.name);
+            return Err(Error::BadRequest(text));
+        }
+        Ok(ObjectName::new(name.project, name.name))
+    }
+
+    /// `None` means everywhere.
+    fn project_scope(&self, project: String) -> Option<String> {
+        (!self.kind.cluster_scoped() && !project.is_empty()).then_some(project)
+    }
+
+    fn selectors(
+        &self,
+        labels: &str,
+        fields: &str,
+    ) -> Result<(LabelSelector, FieldSelector), Error> {
+        let labels = LabelSelector::parse(labels);
+        let fields = FieldSelector::parse(fields, &self.kind);
+        Ok((
+            labels.map_err(|error| Error::BadRequest(error.to_string()))?,
+            fields.map_err(|error| Error::BadRequest(error.to_string()))?,
+        ))
+    }
+}
+
+fn part(subresource: &str) -> Result<Part, Error> {
+    match subresource {
+        "" => Ok(Part::Main),
+        "status" => Ok(Part::Status),
+        other => Err(Error::BadRequest(format!("there is no subresource {other:?}"))),
+    }
+}
+
+fn parse_revision(text: &str) -> Result<orrery_hub::Revision, Error> {
+    text.parse().map_err(|_| Error::BadRequest(format!("{text:?} is no resourceVersion")))
+}
+
+fn server_owned(kind: &Kind) -> Error {
+    let plural = kind.plural();
+    Error::Forbidden(format!(
+        "{plural} are written by the server only; they follow what you declare"
+    ))
+}

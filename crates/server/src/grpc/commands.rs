@@ -1,0 +1,57 @@
+//! What a commander's request means: one of the hub's operations.
+use crate::api::{HubApi, to_wire};
+use async_trait::async_trait;
+use futures::StreamExt;
+use orrery_fleet::commander::handler::{Reply, Request};
+use orrery_fleet::commander::{Answer, CommandHandler};
+use orrery_fleet::middleware::Peer;
+use orrery_hub::Error;
+
+pub struct Commands {
+    api: HubApi,
+}
+
+impl Commands {
+    pub fn new(api: HubApi) -> Self {
+        Self { api }
+    }
+
+    async fn watch(&self, request: orrery_proto::hub::v1::WatchRequest) -> Answer {
+        match self.api.watch(request).await {
+            Ok(events) => Answer::Stream(
+                events
+                    .map(|event| match event {
+                        Ok(event) => Reply::Watch(event),
+                        Err(error) => Reply::Error(to_wire(&error)),
+                    })
+                    .boxed(),
+            ),
+            Err(error) => failed(&error),
+        }
+    }
+}
+
+#[async_trait]
+impl CommandHandler for Commands {
+    async fn handle(&self, _peer: &Peer, request: Request) -> Answer {
+        let outcome = match request {
+            Request::Discover(_) => Ok(Reply::Discover(self.api.discover())),
+            Request::Get(request) => self.api.get(request).await.map(Reply::Get),
+            Request::List(request) => self.api.list(request).await.map(Reply::List),
+            Request::Apply(request) => self.api.apply(request).await.map(Reply::Apply),
+            Request::Delete(request) => self.api.delete(request).await.map(Reply::Delete),
+            Request::Watch(request) => return self.watch(request).await,
+            Request::Hello(_) | Request::Cancel(_) => {
+                Err(Error::BadRequest("the connection itself answers this".into()))
+            }
+        };
+        match outcome {
+            Ok(reply) => Answer::One(Box::new(reply)),
+            Err(error) => failed(&error),
+        }
+    }
+}
+
+fn failed(error: &Error) -> Answer {
+    Answer::One(Box::new(Reply::Error(to_wire(error))))
+}

@@ -1,0 +1,86 @@
+//! `orrery.hub.v1.Hub` for programs: a thin adapter.
+use crate::api::{HubApi, to_wire};
+use futures::stream::{BoxStream, StreamExt};
+use orrery_hub::Error;
+use orrery_proto::hub::v1 as wire;
+use orrery_proto::hub::v1::hub_server::{Hub, HubServer};
+use tonic::{Request, Response, Status};
+use tonic_types::{ErrorDetails, FieldViolation, StatusExt as _};
+
+/// Largest request: an object of the largest size, as JSON, with room to spare.
+const MESSAGE_BYTES_MAX: usize = 4 << 20;
+
+pub struct HubService {
+    api: HubApi,
+}
+
+impl HubService {
+    pub fn server(api: HubApi) -> HubServer<Self> {
+        HubServer::new(Self { api }).max_decoding_message_size(MESSAGE_BYTES_MAX)
+    }
+}
+
+#[tonic::async_trait]
+impl Hub for HubService {
+    type WatchStream = BoxStream<'static, Result<wire::WatchResponse, Status>>;
+
+    async fn discover(
+        &self,
+        _request: Request<wire::DiscoverRequest>,
+    ) -> Result<Response<wire::DiscoverResponse>, Status> {
+        Ok(Response::new(self.api.discover()))
+    }
+
+    async fn get(
+        &self,
+        request: Request<wire::GetRequest>,
+    ) -> Result<Response<wire::GetResponse>, Status> {
+        answer(self.api.get(request.into_inner()).await)
+    }
+
+    async fn list(
+        &self,
+        request: Request<wire::ListRequest>,
+    ) -> Result<Response<wire::ListResponse>, Status> {
+        answer(self.api.list(request.into_inner()).await)
+    }
+
+    async fn apply(
+        &self,
+        request: Request<wire::ApplyRequest>,
+    ) -> Result<Response<wire::ApplyResponse>, Status> {
+        answer(self.api.apply(request.into_inner()).await)
+    }
+
+    async fn delete(
+        &self,
+        request: Request<wire::DeleteRequest>,
+    ) -> Result<Response<wire::DeleteResponse>, Status> {
+        answer(self.api.delete(request.into_inner()).await)
+    }
+
+    async fn watch(
+        &self,
+        request: Request<wire::WatchRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
+        let events = self.api.watch(request.into_inner()).await.map_err(|e| to_status(&e))?;
+        Ok(Response::new(events.map(|event| event.map_err(|e| to_status(&e))).boxed()))
+    }
+}
+
+fn answer<T>(outcome: Result<T, Error>) -> Result<Response<T>, Status> {
+    outcome.map(Response::new).map_err(|error| to_status(&error))
+}
+
+/// The error with its reason and, for an invalid resource, each field that is wrong.
+fn to_status(error: &Error) -> Status {
+    let wire = to_wire(error);
+    let mut details = ErrorDetails::new();
+    details.set_error_info(wire.reason, "orrery.dev", std::collections::HashMap::new());
+    if !wire.violations.is_empty() {
+        let violations = wire.violations.into_iter();
+        let violations = violations.map(|v| FieldViolation::new(v.field, v.message));
+        details.set_bad_request(violations.collect::<Vec<_>>());
+    }
+    Status::with_error_details(tonic::Code::from_i32(wire.code), wire.message, details)
+}

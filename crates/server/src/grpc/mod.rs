@@ -1,0 +1,3 @@
+//! gRPC services of the server itself.
+pub mod commands;
+pub mod hub;

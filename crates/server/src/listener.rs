@@ -1,0 +1,165 @@
+//! Connections: accepted, encrypted where asked for, and served until the end.
+use axum::Router;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use orrery_fleet::middleware::Peer;
+use orrery_pki::Identity;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
+
+/// Connections at once; more wait in the kernel's queue. Each costs a few tens of KiB.
+const CONNECTIONS_MAX: usize = 10_000;
+/// A client that does not finish its handshake, or the head of a request, within this is dropped.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// A silent connection is asked whether it still lives, and dropped when it does not answer.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long open requests may take to end when the server stops.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// A bound port and what is served on it.
+pub struct Listener {
+    tcp: TcpListener,
+    tls: Option<TlsAcceptor>,
+}
+
+impl Listener {
+    pub fn new(tcp: TcpListener, tls: Option<Arc<tokio_rustls::rustls::ServerConfig>>) -> Self {
+        Self { tcp, tls: tls.map(TlsAcceptor::from) }
+    }
+
+    pub fn address(&self) -> std::io::Result<SocketAddr> {
+        self.tcp.local_addr()
+    }
+
+    pub fn encrypted(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Serves until it is told to stop; then no new connection is taken and the open ones end.
+    pub async fn serve(self, router: Router, stop: CancellationToken) -> std::io::Result<()> {
+        let connections = TaskTracker::new();
+        let graceful = Arc::new(GracefulShutdown::new());
+        let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        loop {
+            let (tcp, address, permit) = tokio::select! {
+                () = stop.cancelled() => break,
+                accepted = accept(&self.tcp, &room) => accepted,
+            };
+            let peer = Peer { address: Some(address), ..Peer::default() };
+            let serving =
+                serve_one(tcp, self.tls.clone(), peer, router.clone(), graceful.clone(), permit);
+            connections.spawn(serving);
+        }
+        drop(self.tcp);
+        connections.close();
+        let drained = async {
+            if let Some(graceful) = Arc::into_inner(graceful) {
+                graceful.shutdown().await;
+            }
+            connections.wait().await;
+        };
+        if tokio::time::timeout(DRAIN_TIMEOUT, drained).await.is_err() {
+            tracing::debug!(left = connections.len(), "connections did not end in time");
+        }
+        Ok(())
+    }
+}
+
+/// The next connection. Trouble with one of them (out of file descriptors, for example) is waited
+/// out: a server that stops listening helps nobody.
+async fn accept(
+    tcp: &TcpListener,
+    room: &Arc<Semaphore>,
+) -> (TcpStream, SocketAddr, Option<OwnedSemaphorePermit>) {
+    // The semaphore is never closed.
+    let permit = room.clone().acquire_owned().await.ok();
+    loop {
+        match tcp.accept().await {
+            Ok((stream, address)) => return (stream, address, permit),
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+async fn serve_one(
+    tcp: TcpStream,
+    tls: Option<TlsAcceptor>,
+    mut peer: Peer,
+    router: Router,
+    graceful: Arc<GracefulShutdown>,
+    _permit: Option<OwnedSemaphorePermit>,
+) {
+    if let Err(error) = tcp.set_nodelay(true) {
+        tracing::debug!(%error, "cannot set TCP_NODELAY");
+    }
+    let address = peer.address;
+    let outcome = match tls {
+        None => serve_http(tcp, peer, router, graceful).await,
+        Some(tls) => match tokio::time::timeout(HEAD_TIMEOUT, tls.accept(tcp)).await {
+            Ok(Ok(stream)) => {
+                peer.encrypted = true;
+                peer.identity = identity(&stream);
+                serve_http(stream, peer, router, graceful).await
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(?address, %error, "TLS handshake refused");
+                Ok(())
+            }
+            Err(_) => Ok(()),
+        },
+    };
+    if let Err(error) = outcome {
+        tracing::debug!(?address, error, "connection ended");
+    }
+}
+
+fn identity(stream: &tokio_rustls::server::TlsStream<TcpStream>) -> Option<Identity> {
+    let chain = stream.get_ref().1.peer_certificates()?;
+    Identity::from_chain(chain)
+        .inspect_err(|error| tracing::warn!(%error, "cannot read a client certificate"))
+        .ok()
+}
+
+async fn serve_http<I>(
+    io: I,
+    peer: Peer,
+    router: Router,
+    graceful: Arc<GracefulShutdown>,
+) -> Result<(), String>
+where
+    I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let service = router.map_request(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(peer.clone());
+        request.map(axum::body::Body::new)
+    });
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(KEEPALIVE_INTERVAL)
+        .keep_alive_timeout(KEEPALIVE_TIMEOUT)
+        .max_concurrent_streams(1024)
+        .adaptive_window(true);
+    let connection = builder
+        .serve_connection_with_upgrades(TokioIo::new(io), TowerToHyperService::new(service))
+        .into_owned();
+    let watched = graceful.watch(connection);
+    // Only the watcher is kept: the last owner of `graceful` is the one who shuts it down.
+    drop(graceful);
+    watched.await.map_err(|error| error.to_string())
+}

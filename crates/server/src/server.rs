@@ -1,0 +1,157 @@
+//! Putting it together.
+use crate::api::HubApi;
+use crate::grpc::commands::Commands;
+use crate::grpc::hub::HubService;
+use crate::listener::Listener;
+use crate::options::{ServerOptions, StoreOptions};
+use crate::rest;
+use orrery_api::{Scheme, SchemeError};
+use orrery_fleet::Fleet;
+use orrery_fleet::agents::connection::AgentConnections;
+use orrery_fleet::agents::grpc::AgentService;
+use orrery_fleet::commander::CommanderConnections;
+use orrery_fleet::commander::grpc::CommanderService;
+use orrery_hub::Hub;
+use orrery_pki::{ClientAuth, TlsMaterial};
+use orrery_proto::fleet::v1::agent_connection_server::AgentConnectionServer;
+use orrery_proto::hub::v1::hub_server::HubServer;
+use orrery_runtime::{OnEnd, Tasks};
+use orrery_store::{Engine, Store};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot listen on {address}: {cause}")]
+    Listen { address: SocketAddr, cause: std::io::Error },
+    #[error(
+        "{address} can be reached from other machines, and without certificates everybody there could do everything; give --root, --certificate and --key, listen on 127.0.0.1, or say --allow-plain if the network is safe"
+    )]
+    PlainBeyondLoopback { address: SocketAddr },
+    #[error(transparent)]
+    Tls(#[from] orrery_pki::Error),
+    #[error("the kinds cannot be registered: {0}")]
+    Scheme(#[from] SchemeError),
+    #[error(transparent)]
+    OpenStore(#[from] orrery_store::OpenError),
+    #[error("cannot read the store: {0}")]
+    Store(#[from] orrery_store::Error),
+    #[error("cannot prepare the hub: {0}")]
+    Hub(#[from] orrery_hub::Error),
+    #[error("cannot offer gRPC reflection: {0}")]
+    Reflection(#[from] tonic_reflection::server::Error),
+}
+
+/// A server that is ready to serve.
+pub struct Server {
+    listener: Listener,
+    engine: Arc<dyn Engine>,
+    store: Store,
+    hub: Hub,
+}
+
+impl Server {
+    /// Opens the store, registers the kinds and binds the port. When this returns, connections are
+    /// accepted by the kernel, and they are answered as soon as [`Server::spawn`] was called.
+    pub async fn open(options: ServerOptions) -> Result<Self, Error> {
+        let tls = options.tls.load()?;
+        let listener = bind(&options, tls.as_ref()).await?;
+        let engine = open_engine(&options.store).await?;
+        let store = Store::start(engine.clone(), orrery_store::StoreOptions::default()).await?;
+        let scheme = Scheme::builder()
+            .group_suffix(options.group_suffix)
+            .descriptors(orrery_proto::FILE_DESCRIPTOR_SET)
+            .build()?;
+        let builder = Hub::builder(Arc::new(scheme), store.clone());
+        let hub = orrery_lifecycle::register(Fleet::register(builder)).build()?;
+        orrery_lifecycle::ensure_projects(&hub).await?;
+        Ok(Self { listener, engine, store, hub })
+    }
+
+    pub fn address(&self) -> Result<SocketAddr, Error> {
+        let address = SocketAddr::from(([0, 0, 0, 0], 0));
+        self.listener.address().map_err(|cause| Error::Listen { address, cause })
+    }
+
+    /// `http` or `https`.
+    pub fn scheme_name(&self) -> &'static str {
+        if self.listener.encrypted() { "https" } else { "http" }
+    }
+
+    pub fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// Starts everything; it ends when the tasks are stopped.
+    pub fn spawn(self, tasks: &mut Tasks) -> Result<(), Error> {
+        let stop = tasks.stop_token();
+        orrery_lifecycle::spawn(&self.hub, tasks)?;
+        let fleet = Fleet::parts(&self.hub)?.spawn(tasks);
+        let api = HubApi::new(self.hub.clone());
+        let agents = AgentConnections::new(fleet, stop.clone());
+        let commands = Arc::new(Commands::new(api.clone()));
+        let commanders = CommanderConnections::new(commands, stop.clone());
+        let router = grpc_routes(api, agents.clone(), commanders.clone())?;
+        let router = router.merge(rest::router(self.hub));
+        let (listener, store, engine) = (self.listener, self.store, self.engine);
+        tasks.spawn("listener", OnEnd::StopAll, async move {
+            let outcome = listener.serve(router, stop).await;
+            agents.drained().await;
+            commanders.drained().await;
+            store.stop().await;
+            engine.close().await;
+            outcome
+        });
+        Ok(())
+    }
+}
+
+fn grpc_routes(
+    api: HubApi,
+    agents: AgentConnections,
+    commanders: CommanderConnections,
+) -> Result<axum::Router, Error> {
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(orrery_proto::FILE_DESCRIPTOR_SET)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()?;
+    let (health_reporter, health) = tonic_health::server::health_reporter();
+    let serving = async move {
+        health_reporter.set_serving::<HubServer<HubService>>().await;
+        health_reporter.set_serving::<AgentConnectionServer<AgentService>>().await;
+    };
+    futures::executor::block_on(serving);
+    let mut routes = tonic::service::Routes::builder();
+    routes
+        .add_service(HubService::server(api))
+        .add_service(AgentService::server(agents))
+        .add_service(CommanderService::server(commanders))
+        .add_service(health)
+        .add_service(reflection);
+    Ok(routes.routes().into_axum_router())
+}
+
+async fn bind(options: &ServerOptions, tls: Option<&TlsMaterial>) -> Result<Listener, Error> {
+    let address = options.listen;
+    if tls.is_none() && !address.ip().is_loopback() {
+        if !options.allow_plain {
+            return Err(Error::PlainBeyondLoopback { address });
+        }
+        tracing::warn!(%address, "without certificates everybody who reaches this port can do everything");
+    }
+    let tcp = TcpListener::bind(address).await;
+    let tcp = tcp.map_err(|cause| Error::Listen { address, cause })?;
+    Ok(Listener::new(tcp, tls.map(|tls| tls.server_config(ClientAuth::Optional))))
+}
+
+async fn open_engine(options: &StoreOptions) -> Result<Arc<dyn Engine>, Error> {
+    match options {
+        StoreOptions::Embedded(folder) => {
+            let options = orrery_store::EmbeddedOptions::default();
+            Ok(orrery_store::open_embedded(folder, options).await?)
+        }
+        StoreOptions::Memory => Ok(orrery_store::memory()),
+    }
+}
