@@ -10,7 +10,7 @@ macro_rules! packages {
     ($($group:ident),* $(,)?) => {
         pub mod orrery {
             $(pub mod $group {
-                #[allow(clippy::all, clippy::wildcard_enum_match_arm, missing_docs)]
+                #[allow(clippy::all, missing_docs)]
                 pub mod v1 {
                     include!(concat!(env!("OUT_DIR"), "/orrery.", stringify!($group), ".v1.rs"));
                 }
