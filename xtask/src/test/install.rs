@@ -57,12 +57,11 @@ pub fn install(requirements: &'static [Requirement]) -> Result<Vec<Unmet>> {
         let state = if is_missing(&requirement) { "MISSING" } else { "there" };
         println!("{:<20} {state:<8} {}", requirement.name, requirement.why);
     }
-    let _no_services = missing.iter().any(|one| is_apt(one.kind)).then(NoServices::new);
-    for words in commands(&missing, &tools) {
+    let apt = missing.iter().any(|one| is_apt(one.kind));
+    let _no_services = apt.then(|| NoServices::new(Path::new(POLICY_FILE)));
+    for batch in batches(&missing, &tools) {
         // Whether it helped is asked below, one requirement at a time.
-        if !run_command(&words)? {
-            println!("FAILED: {}", words.join(" "));
-        }
+        batch.run(&mut run_command)?;
     }
     let still_missing = missing.into_iter().filter(is_missing);
     Ok(still_missing.map(|one| Unmet { requirement: one, reason: reason(one) }).collect())
@@ -101,36 +100,67 @@ fn reason(requirement: &Requirement) -> String {
     }
 }
 
-/// The command lines that install what is missing, one per installer and none where nothing is.
-fn commands(missing: &[&Requirement], tools: &Path) -> Vec<Vec<String>> {
-    let of = |wanted: fn(Kind) -> bool| -> Vec<&str> {
+/// One installer, with what it has to bring.
+struct Batch {
+    /// Run first, once.
+    prepare: Option<Vec<String>>,
+    /// Followed by the names.
+    install: Vec<String>,
+    names: Vec<&'static str>,
+}
+
+impl Batch {
+    fn new(prepare: Option<&[&str]>, install: &[&str], names: Vec<&'static str>) -> Self {
+        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        Self { prepare: prepare.map(owned), install: owned(install), names }
+    }
+
+    /// All names at once, which is quick; one at a time if that failed, so that one bad name does not
+    /// keep the others away.
+    fn run(&self, run: &mut impl FnMut(&[String]) -> Result<bool>) -> Result<()> {
+        if let Some(prepare) = &self.prepare {
+            run(prepare)?;
+        }
+        if !run(&self.words(&self.names))? && 1 < self.names.len() {
+            for name in &self.names {
+                run(&self.words(&[name]))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn words(&self, names: &[&str]) -> Vec<String> {
+        self.install.iter().cloned().chain(names.iter().map(|name| (*name).to_owned())).collect()
+    }
+}
+
+/// What to run for everything that is missing; nothing for an installer that has nothing to bring.
+fn batches(missing: &[&'static Requirement], tools: &Path) -> Vec<Batch> {
+    let of = |wanted: fn(Kind) -> bool| -> Vec<&'static str> {
         missing.iter().filter(|one| wanted(one.kind)).map(|one| one.name).collect()
     };
     let path = |name: &str| tools.join(name).display().to_string();
     let (venv, pip, npm) = (path("venv"), path("venv/bin/pip"), path("npm"));
-    let groups: [(Vec<&str>, &[&[&str]]); 4] = [
-        (
-            of(is_apt),
-            &[&["apt-get", "update"], &["apt-get", "install", "--yes", "--no-install-recommends"]],
+    let apt = ["apt-get", "install", "--yes", "--no-install-recommends"];
+    let batches = [
+        Batch::new(Some(&["apt-get", "update"]), &apt, of(is_apt)),
+        Batch::new(
+            None,
+            &["cargo", "install", "--locked"],
+            of(|kind| matches!(kind, Kind::Cargo { .. })),
         ),
-        (of(|kind| matches!(kind, Kind::Cargo { .. })), &[&["cargo", "install", "--locked"]]),
-        (of(|kind| kind == Kind::Pip), &[&["python3", "-m", "venv", &venv], &[&pip, "install"]]),
-        (
+        Batch::new(
+            Some(&["python3", "-m", "venv", &venv]),
+            &[&pip, "install"],
+            of(|kind| kind == Kind::Pip),
+        ),
+        Batch::new(
+            None,
+            &["npm", "install", "--no-audit", "--no-fund", "--prefix", &npm],
             of(|kind| kind == Kind::Npm),
-            &[&["npm", "install", "--no-audit", "--no-fund", "--prefix", &npm]],
         ),
     ];
-    groups.iter().flat_map(|(names, steps)| with_names(names, steps)).collect()
-}
-
-/// The last of the steps gets the names.
-fn with_names(names: &[&str], steps: &[&[&str]]) -> Vec<Vec<String>> {
-    let Some((last, first)) = steps.split_last().filter(|_| !names.is_empty()) else {
-        return Vec::new();
-    };
-    let last: Vec<&str> = last.iter().chain(names).copied().collect();
-    let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-    first.iter().map(|words| owned(words)).chain([owned(&last)]).collect()
+    batches.into_iter().filter(|batch| !batch.names.is_empty()).collect()
 }
 
 /// A program that cannot be started is as good as one that failed.
@@ -138,37 +168,40 @@ fn run_command(words: &[String]) -> Result<bool> {
     let (program, arguments) = words.split_first().context("a command has a program")?;
     let mut command = Command::new(program);
     command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
-    match process::run(&mut command) {
-        Ok(passed) => Ok(passed),
-        Err(error) => {
-            println!("{error:#}");
-            Ok(false)
-        }
+    let passed = process::run(&mut command).unwrap_or_else(|error| {
+        println!("{error:#}");
+        false
+    });
+    if !passed {
+        println!("FAILED: {}", words.join(" "));
     }
+    Ok(passed)
 }
 
 /// While it lives, packages do not start the services they bring: tests start their own, on their
 /// own ports.
 struct NoServices {
-    made: bool,
+    /// The file to take away again.
+    made: Option<PathBuf>,
 }
 
 impl NoServices {
-    fn new() -> Self {
+    /// A policy that is there already belongs to the machine's owner and stays as it is. One that
+    /// cannot be written (without root) leaves the installation to fail by itself.
+    fn new(file: &Path) -> Self {
         let write = || -> std::io::Result<()> {
-            fs::write(POLICY_FILE, "#!/bin/sh\nexit 101\n")?;
-            fs::set_permissions(POLICY_FILE, fs::Permissions::from_mode(0o755))
+            fs::write(file, "#!/bin/sh\nexit 101\n")?;
+            fs::set_permissions(file, fs::Permissions::from_mode(0o755))
         };
-        // A policy of the machine's owner stays as it is.
-        let made = !Path::new(POLICY_FILE).exists() && write().is_ok();
-        Self { made }
+        let made = !file.exists() && write().is_ok();
+        Self { made: made.then(|| file.to_owned()) }
     }
 }
 
 impl Drop for NoServices {
     fn drop(&mut self) {
-        if self.made && fs::remove_file(POLICY_FILE).is_err() {
-            println!("FAILED: remove {POLICY_FILE}; services of new packages will not start");
+        if let Some(file) = self.made.take().filter(|file| fs::remove_file(file).is_err()) {
+            println!("FAILED: remove {}; services of new packages will not start", file.display());
         }
     }
 }

@@ -79,8 +79,11 @@ pub fn render(report: &Report) -> String {
     for NotRun { what, reason } in &report.not_run {
         lines.push(format!("  {what}: {reason}"));
     }
-    let Counts { passed, failed, skipped } = report.counts;
-    lines.push(format!("tests: {passed} passed, {failed} failed, {skipped} skipped"));
+    // A run of other steps alone has nothing to count, and must not look like a run of no test.
+    if report.lines.iter().any(|line| line.step == "test") {
+        let Counts { passed, failed, skipped } = report.counts;
+        lines.push(format!("tests: {passed} passed, {failed} failed, {skipped} skipped"));
+    }
     lines.join("\n")
 }
 
@@ -95,16 +98,18 @@ mod tests {
     #[test]
     fn the_end_of_a_run() {
         let mut report = Report {
-            lines: vec![line("tidy", Outcome::Passed), line("deny", Outcome::NotRun("x".into()))],
+            lines: vec![line("test", Outcome::Passed), line("deny", Outcome::NotRun("x".into()))],
             not_run: vec![NotRun { what: "deny".into(), reason: "not here".into() }],
             counts: Counts { passed: 5, failed: 0, skipped: 1 },
         };
-        let expect = "summary\n  tidy          1.2 s  passed\n  deny          1.2 s  NOT RUN\n\
+        let expect = "summary\n  test          1.2 s  passed\n  deny          1.2 s  NOT RUN\n\
                       NOT RUN\n  deny: not here\ntests: 5 passed, 0 failed, 1 skipped";
         assert_eq!(render(&report), expect);
         assert!(report.passed());
-        report.lines.push(line("test", Outcome::of(false)));
+        report.lines.push(line("fmt", Outcome::of(false)));
         assert!(!report.passed());
         assert!(render(&report).contains("FAILED (see above)"));
+        report.lines.remove(0);
+        assert!(!render(&report).contains("tests:"));
     }
 }

@@ -21,7 +21,7 @@ fn problem(text: &str) -> Option<&'static str> {
     let docs = docs.to_lowercase();
     if docs.is_empty() {
         Some("begin with module docs (//!) that say what the crate is for")
-    } else if !docs.contains("owns") {
+    } else if !docs.contains("owns") && !docs.contains("owned") {
         Some("say in the module docs what the crate owns (\"Owns: ...\")")
     } else if !docs.contains("not in it") {
         Some("say in the module docs what is not in the crate (\"Not in it: ...\")")
@@ -45,6 +45,7 @@ mod tests {
     fn what_a_crate_says_of_itself() {
         check_docs("//! A.\n//!\n//! Owns: x. Not in it: y.\nmod a;", None);
         check_docs("//! Owns: x.\n//! **Not in it**: y.", None);
+        check_docs("//! Owned here: x.\n//! Not in it: y.", None);
         check_docs("mod a;", Some("begin with module docs"));
         check_docs("\n//! Owns, not in it", Some("begin with module docs"));
         check_docs("//! A.", Some("owns"));

@@ -39,7 +39,8 @@ fn one(words: &mut Words<'_>, allowed: &impl Fn(&str) -> bool) -> Option<bool> {
             let exception = words.next()?;
             Some(allowed(&format!("{licence} WITH {exception}")))
         }
-        licence => Some(allowed(licence)),
+        // `X+` is "X or later", and X is among those.
+        licence => Some(allowed(licence.strip_suffix('+').unwrap_or(licence))),
     }
 }
 
@@ -57,7 +58,9 @@ mod tests {
     #[test]
     fn expressions() {
         check("MIT", true);
+        check("MIT+", true);
         check("GPL-3.0", false);
+        check("GPL-3.0+", false);
         check("GPL-3.0 OR MIT", true);
         check("MIT/GPL-3.0", true);
         check("MIT AND GPL-3.0", false);

@@ -12,24 +12,44 @@ const CARGO: Requirement = mk("cargo-x", Kind::Cargo { program: "cargo-x" }, Abs
 const MACHINE: Requirement =
     mk("tf", Kind::Machine { program: "no-such-tf" }, Absent::LeavesOut("test(/tf/)"));
 
+static ALL: [Requirement; 6] = [APT, FONT, PIP, NPM, CARGO, MACHINE];
+
+/// Runs what the names ask for, with installers that fail for every command line with `bad` in it.
 #[track_caller]
-fn check(missing: &[&Requirement], expect: &[&str]) {
-    let lines = commands(missing, Path::new("T"));
-    let lines: Vec<String> = lines.iter().map(|words| words.join(" ")).collect();
-    assert_eq!(lines, expect);
+fn check(missing: &str, bad: &str, expect: &[&str]) {
+    let wanted = missing.split_whitespace();
+    let missing: Vec<_> =
+        wanted.map(|name| ALL.iter().find(|one| one.name == name).unwrap()).collect();
+    let mut ran = Vec::new();
+    for batch in batches(&missing, Path::new("T")) {
+        let mut run = |words: &[String]| {
+            ran.push(words.join(" "));
+            Ok(!words.iter().any(|word| word == bad))
+        };
+        batch.run(&mut run).unwrap();
+    }
+    assert_eq!(ran, expect);
 }
 
 #[test]
 fn one_command_per_installer_and_none_for_nothing() {
-    check(&[], &[]);
-    check(&[&MACHINE], &[]);
-    check(
-        &[&APT, &FONT],
-        &["apt-get update", "apt-get install --yes --no-install-recommends etcd-server fonts"],
-    );
-    check(&[&CARGO], &["cargo install --locked cargo-x"]);
-    check(&[&PIP], &["python3 -m venv T/venv", "T/venv/bin/pip install kubernetes==31"]);
-    check(&[&NPM, &MACHINE], &["npm install --no-audit --no-fund --prefix T/npm playwright-core"]);
+    check("", "", &[]);
+    check("tf", "", &[]);
+    let apt = "apt-get install --yes --no-install-recommends";
+    check("etcd-server fonts", "", &["apt-get update", &format!("{apt} etcd-server fonts")]);
+    check("cargo-x", "", &["cargo install --locked cargo-x"]);
+    let pip = ["python3 -m venv T/venv", "T/venv/bin/pip install kubernetes==31"];
+    check("kubernetes==31", "", &pip);
+    let npm = "npm install --no-audit --no-fund --prefix T/npm playwright-core";
+    check("playwright-core tf", "", &[npm]);
+}
+
+#[test]
+fn one_bad_name_does_not_keep_the_others_away() {
+    let apt = |names: &str| format!("apt-get install --yes --no-install-recommends {names}");
+    let (both, one, other) = (apt("etcd-server fonts"), apt("etcd-server"), apt("fonts"));
+    check("etcd-server fonts", "fonts", &["apt-get update", &both, &one, &other]);
+    check("fonts", "fonts", &["apt-get update", &other]);
 }
 
 #[test]
@@ -57,4 +77,19 @@ fn tests_of_missing_tools_are_left_out_by_name() {
     assert_eq!(filter(&both).as_deref(), Some("not (test(/tf/)) and not (test(/tf/))"));
     let said = unmet(&LIST[1]).not_run();
     assert!(said.what.contains("test(/tf/)") && said.reason.contains("no registry"), "{said:?}");
+}
+
+#[test]
+fn services_stay_down_only_meanwhile() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("policy-rc.d");
+    let guard = NoServices::new(&file);
+    let status = Command::new(&file).status().unwrap();
+    assert_eq!(status.code(), Some(101), "the code by which Debian understands: forbidden");
+    drop(guard);
+    assert!(!file.exists());
+
+    fs::write(&file, "the owner's").unwrap();
+    drop(NoServices::new(&file));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "the owner's");
 }

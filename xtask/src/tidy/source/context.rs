@@ -2,6 +2,10 @@
 
 use crate::workspace::SourceFile;
 
+/// Folders whose code runs in tests only: suites that a crate offers to tests of other crates
+/// (`conformance`) and the whole `testkit` are among them.
+const TEST_FOLDERS: [&str; 4] = ["tests", "benches", "conformance", "testkit"];
+
 pub struct Context {
     pub in_test: bool,
     is_build_script: bool,
@@ -11,7 +15,7 @@ pub struct Context {
 impl Context {
     pub fn of(file: &SourceFile) -> Self {
         let parts: Vec<&str> = file.path.iter().filter_map(|part| part.to_str()).collect();
-        let test_folder = parts.iter().any(|part| matches!(*part, "tests" | "benches"));
+        let test_folder = parts.iter().any(|part| TEST_FOLDERS.contains(part));
         let name = parts.last().copied().unwrap_or_default();
         Self {
             in_test: test_folder || name == "tests.rs",

@@ -74,6 +74,9 @@ fn naked_spawns() {
     check_code("fn f() { task::spawn(g()); }", &[(1, "naked-spawn")]);
     check_code("fn f() { set.spawn(g()); tracker.spawn(g()); }", &[]);
     check_code("#[tokio::test] async fn f() { tokio::spawn(g()); }", &[]);
+    let text = "fn f() { tokio::spawn(g()); }";
+    check_at("crates/store/src/conformance/watches.rs", text, &[]);
+    check_at("crates/testkit/src/world.rs", text, &[]);
 }
 
 #[test]
