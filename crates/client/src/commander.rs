@@ -13,8 +13,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio_stream::wrappers::ReceiverStream;
-use tokio_util::sync::{CancellationToken, DropGuard};
 
 type Request = commander_to_server::Message;
 type Reply = commander_from_server::Message;
@@ -29,7 +29,8 @@ pub struct Commander {
     requests: mpsc::Sender<CommanderToServer>,
     shared: Arc<Shared>,
     next_id: AtomicU64,
-    _stop_reading: DropGuard,
+    /// Reads the answers; dropped with the connection.
+    _reading: JoinSet<()>,
 }
 
 struct Shared {
@@ -73,11 +74,10 @@ impl Commander {
             }
         }
         let shared = Arc::new(Shared { server, state: Mutex::default() });
-        let stop = CancellationToken::new();
-        let reading = read(shared.clone(), incoming, stop.clone());
-        tokio::spawn(reading);
+        let mut reading = JoinSet::new();
+        reading.spawn(read(shared.clone(), incoming));
         let next_id = AtomicU64::new(1);
-        Ok(Self { requests, shared, next_id, _stop_reading: stop.drop_guard() })
+        Ok(Self { requests, shared, next_id, _reading: reading })
     }
 
     pub async fn discover(&self) -> Result<hub::DiscoverResponse, Error> {
@@ -206,17 +206,9 @@ impl Shared {
 }
 
 /// Hands each answer to the request that it belongs to, until the connection ends.
-async fn read(
-    shared: Arc<Shared>,
-    mut incoming: tonic::Streaming<CommanderFromServer>,
-    stop: CancellationToken,
-) {
+async fn read(shared: Arc<Shared>, mut incoming: tonic::Streaming<CommanderFromServer>) {
     let cause = loop {
-        let reply = tokio::select! {
-            () = stop.cancelled() => break "it was closed here".to_owned(),
-            reply = incoming.next() => reply,
-        };
-        match reply {
+        match incoming.next().await {
             Some(Ok(reply)) => deliver(&shared, reply).await,
             Some(Err(status)) => {
                 break match std::error::Error::source(&status) {

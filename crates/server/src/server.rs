@@ -44,6 +44,13 @@ pub enum Error {
     Reflection(#[from] tonic_reflection::server::Error),
 }
 
+/// Where peers are taken in.
+#[derive(Clone)]
+pub struct Connections {
+    pub agents: AgentConnections,
+    pub commanders: CommanderConnections,
+}
+
 /// A server that is ready to serve.
 pub struct Server {
     listener: Listener,
@@ -84,8 +91,9 @@ impl Server {
         &self.hub
     }
 
-    /// Starts everything; it ends when the tasks are stopped.
-    pub fn spawn(self, tasks: &mut Tasks) -> Result<(), Error> {
+    /// Starts everything; it ends when the tasks are stopped. What is returned takes peers in by
+    /// other ways than the listener.
+    pub fn spawn(self, tasks: &mut Tasks) -> Result<Connections, Error> {
         let stop = tasks.stop_token();
         orrery_lifecycle::spawn(&self.hub, tasks)?;
         let fleet = Fleet::parts(&self.hub)?.spawn(tasks);
@@ -93,6 +101,7 @@ impl Server {
         let agents = AgentConnections::new(fleet, stop.clone());
         let commands = Arc::new(Commands::new(api.clone()));
         let commanders = CommanderConnections::new(commands, stop.clone());
+        let connections = Connections { agents: agents.clone(), commanders: commanders.clone() };
         let router = grpc_routes(api, agents.clone(), commanders.clone())?;
         let router = router.merge(rest::router(self.hub));
         let (listener, store, engine) = (self.listener, self.store, self.engine);
@@ -104,7 +113,7 @@ impl Server {
             engine.close().await;
             outcome
         });
-        Ok(())
+        Ok(connections)
     }
 }
 

@@ -50,7 +50,8 @@ pub fn start(
     let (to_server, to_server_rx) = mpsc::channel(MESSAGES_MAX);
     let (from_server_tx, from_server) = mpsc::channel(MESSAGES_MAX);
     let hello = orrery_agent::hello(&config);
-    let link = Link { endpoint, hello, to_server: to_server_rx, from_server: from_server_tx };
+    let link =
+        Link { transport: endpoint, hello, to_server: to_server_rx, from_server: from_server_tx };
     // The link outlives the agent, so that the agent's last words are still sent.
     let unlink = CancellationToken::new();
     let linked = link.run(unlink.clone());
