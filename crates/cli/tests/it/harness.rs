@@ -1,0 +1,174 @@
+//! Running the binary: with a home of its own, on a port of its own.
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+pub const ORRERY: &str = env!("CARGO_BIN_EXE_orrery");
+
+/// How long a test waits for what should happen soon; generous, because machines are busy.
+const SOON: Duration = Duration::from_secs(60);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// Waits until `look` finds something.
+#[track_caller]
+#[allow(clippy::disallowed_methods, reason = "other processes tell nobody: all there is is to look")]
+pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..SOON.as_millis() / LOOK_AGAIN.as_millis() {
+        if let Some(found) = look() {
+            return found;
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    panic!("waited in vain until {what}");
+}
+
+/// A person's home folder.
+pub struct Home {
+    pub folder: TempDir,
+}
+
+impl Home {
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// The command, with nothing of this machine's own configuration.
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().env("HOME", self.folder.path()).env("TERM", "dumb");
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.stdin(Stdio::null()).current_dir(repository());
+        command
+    }
+
+    pub fn orrery(&self, arguments: &[&str]) -> Done {
+        Done::from(self.command(ORRERY).args(arguments).output().unwrap())
+    }
+
+    /// Starts `orrery up` and waits until it is ready.
+    pub fn up(&self) -> Up {
+        self.start(&["up", "--listen", "127.0.0.1:0"])
+    }
+
+    pub fn start(&self, arguments: &[&str]) -> Up {
+        let mut command = self.command(ORRERY);
+        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut said = String::new();
+        while !said.contains("Ctrl-C stops") {
+            let length = stdout.read_line(&mut said).unwrap();
+            if length == 0 {
+                let mut error = String::new();
+                child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
+                panic!("it ended instead of getting ready: {said}{error}");
+            }
+        }
+        Up { child, said }
+    }
+}
+
+/// The root of the repository.
+pub fn repository() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// What a command did.
+#[derive(Debug)]
+pub struct Done {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl From<Output> for Done {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Done {
+    /// What it printed; it must have succeeded.
+    #[track_caller]
+    pub fn good(self) -> String {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self.out
+    }
+
+    /// What it complained about; it must have failed with this code.
+    #[track_caller]
+    pub fn bad(self, code: i32) -> String {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        self.err
+    }
+}
+
+/// A running `orrery up`, ended with the test.
+pub struct Up {
+    child: Child,
+    pub said: String,
+}
+
+impl Up {
+    pub fn url(&self) -> &str {
+        let line = self.said.lines().find(|line| line.contains("server ")).unwrap();
+        line.split_whitespace().last().unwrap()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Presses Ctrl-C and waits for the end.
+    pub fn interrupt(&mut self) -> ExitStatus {
+        signal(self.child.id(), rustix::process::Signal::INT);
+        let child = &mut self.child;
+        until("orrery up has ended", || child.try_wait().unwrap())
+    }
+
+    /// Kills it, as a power cut would.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        // It may have ended already.
+        signal(self.child.id(), rustix::process::Signal::INT);
+        let child = &mut self.child;
+        if std::thread::panicking() {
+            let _ = child.kill();
+        }
+        let _ = child.wait();
+    }
+}
+
+pub fn signal(pid: u32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    // A process that has ended needs no signal.
+    let _ = rustix::process::kill_process(pid, signal);
+}
+
+/// Whether a process is there and not a zombie.
+pub fn alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+}

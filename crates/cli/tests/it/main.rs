@@ -1,0 +1,8 @@
+//! The `orrery` binary as a person uses it.
+#![allow(clippy::unwrap_used, reason = "a panic with its line is a good test failure")]
+mod bad_input;
+mod harness;
+mod readme;
+mod reachability;
+mod tls;
+mod up;
