@@ -13,6 +13,9 @@ mod instance;
 mod status;
 mod work;
 
+#[cfg(test)]
+mod tests;
+
 use crate::assignments::Assignments;
 use crate::config::{AgentConfig, OnStop};
 use crate::model::InstanceId;
@@ -21,7 +24,7 @@ use crate::report::Reporter;
 use crate::runtime::process::ProcessRuntime;
 use crate::{Error, disk, lock};
 use instance::Instance;
-use orrery_proto::fleet::v1::{AgentGoodbye, FromServer, ToServer, to_server};
+use orrery_proto::fleet::v1::{AgentGoodbye, Assignment, FromServer, ToServer, to_server};
 use std::collections::{BTreeMap, BTreeSet};
 use std::{fs::File, future::pending, io, path::Path, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
@@ -105,8 +108,17 @@ impl Agent {
         let instances = assignments.instances().to_owned();
         let runtime =
             ProcessRuntime::new(instances, config.name.clone(), config.supervisor.clone());
+        let tools = Tools::new(Arc::new(runtime), assignments);
+        Ok((Self::new(config, tools, found), lock))
+    }
+
+    fn new(
+        config: &AgentConfig,
+        tools: Tools,
+        found: BTreeMap<InstanceId, Option<Assignment>>,
+    ) -> Self {
         let now = Instant::now();
-        let agent = Self {
+        Self {
             unseen: found.keys().cloned().collect(),
             instances: found
                 .into_iter()
@@ -115,13 +127,12 @@ impl Agent {
             wakes: BTreeSet::new(),
             tasks: JoinSet::new(),
             reporter: Reporter::default(),
-            tools: Tools::new(Arc::new(runtime), assignments),
+            tools,
             timing: config.timing,
             on_stop: config.on_stop,
             halting: false,
             warned_of_unknown: false,
-        };
-        Ok((agent, lock))
+        }
     }
 
     async fn serve(&mut self, link: &mut Link, stop: &CancellationToken) -> Result<(), Error> {

@@ -11,18 +11,23 @@ use tokio::sync::Semaphore;
 /// two cores busy and a thousand starts from standing in each other's way.
 const STARTS_MAX: usize = 32;
 
+/// Saves and removals under way at once; each waits for the disk.
+const SAVES_MAX: usize = 32;
+
 /// What the tasks work with.
 #[derive(Clone)]
 pub(super) struct Tools {
     runtime: Arc<dyn Runtime>,
     assignments: Arc<Assignments>,
     starts: Arc<Semaphore>,
+    saves: Arc<Semaphore>,
 }
 
 impl Tools {
     pub(super) fn new(runtime: Arc<dyn Runtime>, assignments: Assignments) -> Self {
         let starts = Arc::new(Semaphore::new(STARTS_MAX));
-        Self { runtime, assignments: Arc::new(assignments), starts }
+        let saves = Arc::new(Semaphore::new(SAVES_MAX));
+        Self { runtime, assignments: Arc::new(assignments), starts, saves }
     }
 }
 
@@ -82,8 +87,12 @@ async fn perform(tools: Tools, order: Order) -> Result<Done, String> {
             runtime.stop(&order.id, request).await.map(|()| Done::Asked).map_err(said)
         }
         Action::Kill => runtime.kill(&order.id).await.map(|()| Done::Asked).map_err(said),
-        Action::Save => save(tools.assignments, order).await,
+        Action::Save => {
+            let _turn = tools.saves.acquire().await;
+            save(tools.assignments, order).await
+        }
         Action::Remove => {
+            let _turn = tools.saves.acquire().await;
             runtime.remove(&order.id).await.map_err(said)?;
             discard(tools.assignments, order.id).await
         }

@@ -175,7 +175,7 @@ pub fn plan(desired: &Desired, observed: &Observed, timing: &Timing, now: Instan
         Some(run) if run.is_live() => live(desired, observed, run, timing, now),
         Some(_) | None => restart::resting(desired, observed, timing, now),
     };
-    let decided = if observed.saved { decided } else { save_first(decided) };
+    let decided = if must_save(observed, &decided) { save_first(decided) } else { decided };
     match &observed.trouble {
         Some(trouble) => after_trouble(decided, observed, trouble, timing, now),
         None => decided,
@@ -189,13 +189,22 @@ fn live(desired: &Desired, observed: &Observed, run: &Run, timing: &Timing, now:
     }
 }
 
-/// Removal needs no note: what it deletes is the note. Looking changes nothing.
+/// Whether what is wanted has to be written down before anything is done about it.
+fn must_save(observed: &Observed, decided: &Plan) -> bool {
+    match decided.action {
+        // Looking changes nothing, and what removal deletes is the note itself.
+        Some(Action::Inspect | Action::Remove) => false,
+        // A stop must be possible when the disk is full: perhaps this is what fills it.
+        Some(Action::Stop | Action::Kill) => !observed.saved && observed.trouble.is_none(),
+        Some(Action::Save | Action::Start(_)) | None => !observed.saved,
+    }
+}
+
 fn save_first(decided: Plan) -> Plan {
     let phase = match decided.action {
-        Some(Action::Remove | Action::Inspect) => return decided,
         Some(Action::Start(_)) => Phase::PendingInitial,
         Some(Action::Stop | Action::Kill) => Phase::StoppingWaiting,
-        Some(Action::Save) | None => decided.words.phase,
+        Some(Action::Inspect | Action::Remove | Action::Save) | None => decided.words.phase,
     };
     Plan::act(Action::Save, Words { phase, ..decided.words })
 }

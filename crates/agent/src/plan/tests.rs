@@ -326,6 +326,13 @@ fn an_operation_that_failed_is_tried_again_after_a_while() {
         trouble(Action::Save)(desired, observed);
     };
     check(Some(running()), save, NOW, "wait Running/: ");
+    let stop = |desired: &mut Desired, observed: &mut Observed| {
+        desired.goal = Goal::Remove;
+        save(desired, observed);
+    };
+    let text =
+        "stop Stopping/Requested: it is being removed; asked with SIGTERM, killed after 10 s";
+    check(Some(running()), stop, Duration::from_secs(5), text);
     let look = |desired: &mut Desired, observed: &mut Observed| {
         observed.known = false;
         trouble(Action::Inspect)(desired, observed);

@@ -3,7 +3,7 @@
 //! Because the supervisor is the subreaper, whatever loses its parent becomes its child. Therefore
 //! "no children" means "nothing left", and nothing can slip away by forking twice.
 use crate::model::Exit;
-use crate::procfs::{self, Identity};
+use crate::procfs::{self, Identity, Stat};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group, wait};
 use std::io;
 
@@ -45,9 +45,14 @@ impl Family {
         }
     }
 
-    /// Asks: the whole group while the program is there, else each one that is left.
+    /// Asks everybody once: the group as a whole while the program is there, and each one that is
+    /// elsewhere.
     pub(super) fn ask(&self, signal: Signal) -> io::Result<()> {
-        if self.exit.is_none() { self.signal_group(signal) } else { signal_descendants(signal) }
+        if self.exit.is_some() {
+            return signal_descendants(signal, |_| true);
+        }
+        self.signal_group(signal)?;
+        signal_descendants(signal, |stat| stat.group != self.program.pid)
     }
 
     /// Kills everything there is now. What is born meanwhile comes up when its parent is reaped, so
@@ -56,7 +61,7 @@ impl Family {
         if self.exit.is_none() {
             self.signal_group(Signal::KILL)?;
         }
-        signal_descendants(Signal::KILL)
+        signal_descendants(Signal::KILL, |_| true)
     }
 
     fn signal_group(&self, signal: Signal) -> io::Result<()> {
@@ -68,9 +73,10 @@ impl Family {
     }
 }
 
-fn signal_descendants(signal: Signal) -> io::Result<()> {
+fn signal_descendants(signal: Signal, meant: impl Fn(&Stat) -> bool) -> io::Result<()> {
     let me = procfs::myself()?.pid;
-    for stat in procfs::descendants(me)?.into_iter().filter(|stat| !stat.zombie) {
+    let living = procfs::descendants(me)?.into_iter().filter(|stat| !stat.zombie && meant(stat));
+    for stat in living {
         stat.identity.signal(signal)?;
     }
     Ok(())

@@ -17,6 +17,7 @@
 //!
 //! It decides nothing else: whether to start again is the agent's business. Whoever else sends it
 //! SIGTERM or SIGINT, the system that shuts down for example, gets what the agent would.
+mod descriptors;
 mod family;
 mod logs;
 mod program;
@@ -31,7 +32,8 @@ use rustix::process::{getpid, set_child_subreaper, setsid};
 use std::{ffi::OsString, io, io::Write, path::PathBuf, process::ExitCode};
 use watch::Watch;
 
-/// Entry of the process. Takes one argument: the folder of the instance.
+/// Entry of the process. Takes one argument: the folder of the instance. To be called before the
+/// process starts any other thread.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match supervise(args.into_iter().collect()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -47,6 +49,7 @@ fn supervise(args: Vec<OsString>) -> io::Result<()> {
     let [folder] = <[OsString; 1]>::try_from(args)
         .map_err(|_| io::Error::other("usage: supervisor <folder of the instance>"))?;
     let folder = Folder::new(PathBuf::from(folder));
+    descriptors::shed()?;
     // Already the leader of a session when started by hand.
     setsid().map(drop).or_else(|error| match error {
         rustix::io::Errno::PERM => Ok(()),

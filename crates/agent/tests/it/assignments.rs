@@ -137,15 +137,21 @@ async fn a_second_agent_on_the_same_folder_is_refused() {
 async fn the_server_may_change_its_mind_about_a_removal() {
     let world = World::new();
     let (_agent, mut server) = world.agent().await;
-    let program = world.script("exec sleep 60");
+    let text = "trap 'while ! test -e $T/go; do sleep 0.01; done; exit 0' TERM; echo up > $T/up; \
+                while :; do sleep 0.01; done";
+    let program = world.script(text);
     server.assign(&program).await;
     let pid = server.until_state(&program, "Running").await.pid;
+    crate::world::read(world.path().join("up")).await;
     server.unassign(&program).await;
+    server.until_state(&program, "Stopping/Requested").await;
     server.assign(&program).await;
+    fs::write(world.path().join("go"), "").unwrap();
     let other = move |status: &WorkloadInstanceStatus| {
-        status.state == "Running" && (status.restarts == 1 || status.pid != pid)
+        status.state == "Running" && status.restarts == 1 && status.pid != pid
     };
     server.until(&program, "running again", other).await;
+    assert!(!server.heard.contains(&format!("{} Removed", program.id)));
     server.unassign(&program).await;
     server.until_state(&program, "Removed").await;
 }

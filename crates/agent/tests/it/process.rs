@@ -1,5 +1,6 @@
 //! What a program finds when it starts.
-use crate::world::{World, read, wait_for};
+use crate::world::{Program, World, read, wait_for};
+use orrery_agent::supervisor::{LOG_CURRENT, LOG_FILE_MAX_BYTES, LOG_PREVIOUS};
 use std::{collections::BTreeMap, fs};
 
 #[tokio::test]
@@ -51,24 +52,39 @@ async fn it_starts_in_a_folder_of_its_own_or_where_it_is_told() {
 #[tokio::test]
 async fn only_the_three_usual_descriptors_are_open_and_it_leads_its_group() {
     let world = World::new();
+    // Careless: it stays open in everything that the agent starts.
+    let leaked = fs::File::create(world.path().join("leaked")).unwrap();
+    rustix::io::fcntl_setfd(&leaked, rustix::io::FdFlags::empty()).unwrap();
     let (_agent, mut server) = world.agent().await;
-    let text = "ls -l /proc/$$/fd > $T/fds.tmp; mv $T/fds.tmp $T/fds; \
-                cut -d' ' -f1,5,6 /proc/$$/stat > $T/ids; exec sleep 60";
-    let program = world.script(text);
+    let program = Program::command("sleep", &["60"]);
     server.assign(&program).await;
-    let pid = server.until_state(&program, "Running").await.pid.unwrap().to_string();
-    let listing = read(world.path().join("fds")).await;
-    let open: Vec<&str> = listing.lines().filter(|line| line.contains("->")).collect();
-    assert_eq!(open.len(), 3, "{listing}");
-    assert!(open[0].ends_with("0 -> /dev/null"), "{listing}");
-    let ids = read(world.path().join("ids")).await;
-    let ids: Vec<&str> = ids.split(' ').collect();
-    assert_eq!(ids[..2], [&pid, &pid], "its own process group");
-    assert_ne!(ids[2], rustix_session(), "not our session");
+    let pid = server.until_state(&program, "Running").await.pid.unwrap();
+    let supervisor = stat(pid, 1);
+    let open = |pid: i64| -> BTreeMap<i32, String> {
+        let entries = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().map(Result::unwrap);
+        let target = |path| fs::read_link(path).unwrap().display().to_string();
+        let number = |name: std::ffi::OsString| name.to_str().unwrap().parse().unwrap();
+        entries.map(|entry| (number(entry.file_name()), target(entry.path()))).collect()
+    };
+    let fds = open(pid);
+    assert_eq!(fds.keys().copied().collect::<Vec<_>>(), [0, 1, 2], "{fds:?}");
+    assert_eq!(fds[&0], "/dev/null");
+    assert!(fds[&1].starts_with("pipe:") && fds[&1] == fds[&2], "{fds:?}");
+    let kept = open(supervisor);
+    assert!(!kept.values().any(|target| target.ends_with("leaked")), "{kept:?}");
+
+    assert_eq!(stat(pid, 2), pid, "it leads its process group");
+    assert_eq!(stat(pid, 3), supervisor, "in the session of its supervisor");
+    assert_eq!(stat(supervisor, 3), supervisor, "which is not ours");
+    server.unassign(&program).await;
+    server.until_state(&program, "Removed").await;
 }
 
-fn rustix_session() -> String {
-    rustix::process::getsid(None).unwrap().as_raw_nonzero().to_string()
+/// A number of `/proc/<pid>/stat`, counted from the state.
+fn stat(pid: i64, field: usize) -> i64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let (_, rest) = stat.rsplit_once(')').unwrap();
+    rest.split_ascii_whitespace().nth(field).unwrap().parse().unwrap()
 }
 
 #[tokio::test]
@@ -79,7 +95,7 @@ async fn what_it_writes_is_kept_in_order() {
     server.assign(&program).await;
     server.until_state(&program, "Succeeded").await;
     let log = world.instance_dir(&program.id).join("log");
-    let kept = fs::read_to_string(log.join(orrery_agent::supervisor::LOG_CURRENT)).unwrap();
+    let kept = fs::read_to_string(log.join(LOG_CURRENT)).unwrap();
     assert_eq!(kept, "one\ntwo\nthree\nfour");
 }
 
@@ -95,10 +111,11 @@ async fn a_chatty_program_fills_no_disk() {
     let log = world.instance_dir(&program.id).join("log");
     let files: Vec<u64> =
         fs::read_dir(&log).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).collect();
-    let max = orrery_agent::supervisor::LOG_FILE_MAX_BYTES;
+    let max = LOG_FILE_MAX_BYTES;
     assert_eq!(files.len(), 2);
     assert!(files.iter().all(|len| *len <= max) && files.iter().sum::<u64>() >= max, "{files:?}");
-    let kept = fs::read(log.join(orrery_agent::supervisor::LOG_CURRENT)).unwrap();
+    let read = |name: &str| fs::read(log.join(name)).unwrap();
+    let kept = [read(LOG_PREVIOUS), read(LOG_CURRENT)].concat();
     assert!(kept.ends_with(b"\0end\n"));
 }
 

@@ -50,13 +50,17 @@ impl ProcessRuntime {
         Folder::new(self.instances.join(id.as_str()))
     }
 
-    /// Tells the supervisor, which reads how to stop when the signal comes.
+    /// Tells the supervisor, which reads how to stop when the signal comes. When that cannot be
+    /// written (a full disk) it stops as it was told at its start, which is better than not at all.
     async fn ask(&self, id: &InstanceId, stop: StopRequest) -> Result<(), RuntimeError> {
         let folder = self.folder(id);
         blocking("ask the supervisor to stop it", move || {
             let Some(record) = folder.read_record()? else { return Ok(()) };
             let Phase::Running { .. } = record.phase else { return Ok(()) };
-            folder.write_request(&Request::new(record.run, stop))?;
+            if let Err(error) = folder.write_request(&Request::new(record.run, stop)) {
+                let folder = folder.path().display();
+                tracing::warn!(%folder, %error, "cannot say how to stop; it stops its own way");
+            }
             record.supervisor.signal(rustix::process::Signal::TERM).map(|_| ())
         })
         .await
