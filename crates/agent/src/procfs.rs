@@ -49,18 +49,38 @@ pub(crate) fn all() -> io::Result<Vec<Stat>> {
 }
 
 /// Everything below a process in the tree, whatever session or group it moved itself to.
+///
+/// Most kernels list the children of a process, so that this costs what is found. A list that is
+/// read while one of them ends may lack another; whoever acts on it looks again after each end.
 pub(crate) fn descendants(ancestor: i32) -> io::Result<Vec<Stat>> {
-    let mut rest = all()?;
+    if fs::exists("/proc/thread-self/children")? {
+        return Ok(below(ancestor, listed_children));
+    }
+    let all = all()?;
+    let children = |parent| all.iter().filter(|stat| stat.parent == parent).copied().collect();
+    Ok(below(ancestor, children))
+}
+
+fn below(ancestor: i32, children: impl Fn(i32) -> Vec<Stat>) -> Vec<Stat> {
     let mut found = Vec::new();
     let mut parents = vec![ancestor];
     while let Some(parent) = parents.pop() {
-        let (children, others) = rest.into_iter().partition(|stat| stat.parent == parent);
-        rest = others;
-        let children: Vec<Stat> = children;
+        let children = children(parent);
         parents.extend(children.iter().map(|stat| stat.identity.pid));
         found.extend(children);
     }
-    Ok(found)
+    found
+}
+
+/// Each thread has its own list. A process that has just ended has none.
+fn listed_children(parent: i32) -> Vec<Stat> {
+    let threads = fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+    let lists =
+        threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let lists: Vec<String> = lists.collect();
+    let pids = lists.iter().flat_map(|list| list.split_ascii_whitespace());
+    let stats = pids.filter_map(|pid| stat(pid.parse().ok()?));
+    stats.filter(|stat| stat.parent == parent).collect()
 }
 
 /// This process.
@@ -135,6 +155,27 @@ mod tests {
         assert!(!impostor.is_alive(), "the number alone is not enough");
         assert!(impostor.open().unwrap().is_none());
         assert_eq!(boot_id().unwrap().len(), 36);
+    }
+
+    #[test]
+    fn both_ways_to_find_descendants_agree() {
+        let mut shell = Command::new("sh")
+            .args(["-c", "sleep 600 & echo; wait"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut ready = [0; 1];
+        std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut ready).unwrap();
+        let pid = i32::try_from(shell.id()).unwrap();
+        let everybody = all().unwrap();
+        let scanned = below(pid, |parent| {
+            everybody.iter().filter(|stat| stat.parent == parent).copied().collect()
+        });
+        let found = descendants(pid).unwrap();
+        assert_eq!(found, scanned);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].identity.signal(Signal::KILL).unwrap());
+        shell.wait().unwrap();
     }
 
     #[test]

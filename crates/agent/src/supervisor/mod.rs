@@ -28,6 +28,7 @@ pub use logs::{LOG_CURRENT, LOG_FILE_MAX_BYTES, LOG_PREVIOUS};
 use crate::procfs;
 use crate::runtime::process::record::{Folder, Phase, Record};
 use crate::runtime::process::spawn::READY;
+use program::Program;
 use rustix::process::{getpid, set_child_subreaper, setsid};
 use std::{ffi::OsString, io, io::Write, path::PathBuf, process::ExitCode};
 use watch::Watch;
@@ -74,18 +75,29 @@ async fn run(folder: Folder) -> io::Result<()> {
             announce()
         }
         Ok(program) => {
-            record.phase =
-                Phase::Running { program: program.identity, started_at: program.started_at };
-            if let Err(error) = folder.write_record(&record) {
-                // Nobody could find it again, so it must not run.
-                watch.abandon(program).await?;
-                return Err(error);
+            let identity = program.identity;
+            let outcome = attend(&folder, &mut watch, record, program).await;
+            if outcome.is_err() {
+                // Nobody would watch it any more, so it must not run.
+                watch.abandon(identity).await?;
             }
-            announce()?;
-            record.phase = watch.until_over(program).await?;
-            watch::insist(|| folder.write_record(&record)).await
+            outcome
         }
     }
+}
+
+/// From the start of the program to the record of its end.
+async fn attend(
+    folder: &Folder,
+    watch: &mut Watch,
+    mut record: Record,
+    program: Program,
+) -> io::Result<()> {
+    record.phase = Phase::Running { program: program.identity, started_at: program.started_at };
+    folder.write_record(&record)?;
+    announce()?;
+    record.phase = watch.until_over(program).await?;
+    watch::insist(|| folder.write_record(&record)).await
 }
 
 /// Tells the agent that the record is worth reading. An agent that is gone does not mind.

@@ -1,4 +1,5 @@
 //! Finding and starting the program, with words for each way in which that can fail.
+use super::logs::{LOG_FILE_MAX_BYTES, Log};
 use crate::clock;
 use crate::model::UnixMillis;
 use crate::procfs::{self, Identity};
@@ -17,6 +18,8 @@ pub(super) struct Program {
     pub started_at: UnixMillis,
     /// Everything it and its descendants write.
     pub output: OwnedFd,
+    /// Where that goes.
+    pub log: Log,
 }
 
 /// Starts the program, or says in one sentence why it cannot.
@@ -24,6 +27,8 @@ pub(super) fn start(folder: &Folder, launch: &Launch) -> Result<Program, String>
     let directory = working_directory(folder, launch)?;
     let path = launch.env.get("PATH").map(String::as_str).unwrap_or_default();
     let file = resolve(&launch.command, path, &directory)?;
+    let log = Log::open(&folder.logs(), LOG_FILE_MAX_BYTES)
+        .map_err(|error| format!("cannot open its log: {}", plain(&error)))?;
     let (output, sink) = io::pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
     let again = sink.try_clone().map_err(|error| format!("cannot make a pipe: {error}"))?;
     let child = Command::new(&file)
@@ -41,7 +46,12 @@ pub(super) fn start(folder: &Folder, launch: &Launch) -> Result<Program, String>
     let pid = i32::try_from(child.id()).map_err(|error| error.to_string())?;
     // It stays visible until it is waited for, even if it has ended already.
     let stat = procfs::stat(pid).ok_or("/proc does not show the program")?;
-    Ok(Program { identity: stat.identity, started_at: clock::unix_now(), output: output.into() })
+    Ok(Program {
+        identity: stat.identity,
+        started_at: clock::unix_now(),
+        output: output.into(),
+        log,
+    })
 }
 
 fn working_directory(folder: &Folder, launch: &Launch) -> Result<PathBuf, String> {

@@ -1,9 +1,10 @@
 //! Waiting for the program, its output, its end, and those who want it to stop.
 use super::family::Family;
-use super::logs::{LOG_FILE_MAX_BYTES, Log};
+use super::logs::Log;
 use super::program::Program;
 use crate::clock;
 use crate::model::{StopSignal, UnixMillis};
+use crate::procfs::Identity;
 use crate::runtime::process::record::{Folder, Launch, Phase, Stop};
 use std::{future::pending, io, time::Duration};
 use tokio::io::AsyncReadExt;
@@ -72,7 +73,7 @@ impl Watch {
     pub(super) async fn until_over(&mut self, program: Program) -> io::Result<Phase> {
         let started_at = program.started_at;
         let since = Instant::now();
-        let mut vigil = Vigil::new(program, &self.folder)?;
+        let mut vigil = Vigil::new(program)?;
         vigil.look(self.stop)?;
         while !vigil.family.extinct {
             match self.next(&mut vigil).await {
@@ -87,12 +88,13 @@ impl Watch {
     }
 
     /// Ends a program that nobody would find again.
-    pub(super) async fn abandon(&mut self, program: Program) -> io::Result<()> {
-        let mut vigil = Vigil::new(program, &self.folder)?;
-        vigil.kill()?;
-        while !vigil.family.extinct {
+    pub(super) async fn abandon(&mut self, program: Identity) -> io::Result<()> {
+        let mut family = Family::new(program);
+        family.reap()?;
+        while !family.extinct {
+            family.kill()?;
             self.children.recv().await;
-            vigil.look(self.stop)?;
+            family.reap()?;
         }
         Ok(())
     }
@@ -129,12 +131,12 @@ struct Vigil {
 }
 
 impl Vigil {
-    fn new(program: Program, folder: &Folder) -> io::Result<Self> {
+    fn new(program: Program) -> io::Result<Self> {
         Ok(Self {
             family: Family::new(program.identity),
             ending: Ending::NotYet,
             interrupted: false,
-            log: Log::open(&folder.logs(), LOG_FILE_MAX_BYTES)?,
+            log: program.log,
             output: Some(pipe::Receiver::from_owned_fd(program.output)?),
             buffer: vec![0; READ_BYTES],
         })
@@ -235,12 +237,14 @@ async fn read(output: &mut Option<pipe::Receiver>, buffer: &mut [u8]) -> io::Res
     }
 }
 
-/// Tries again for a while before it gives up.
+/// Tries again for a while before it gives up; at once when the folder itself was deleted.
 pub(super) async fn insist(mut work: impl FnMut() -> io::Result<()>) -> io::Result<()> {
     let deadline = Instant::now() + INSIST_FOR;
     loop {
         match work() {
-            Err(_) if Instant::now() < deadline => sleep(INSIST_INTERVAL).await,
+            Err(error) if error.kind() != io::ErrorKind::NotFound && Instant::now() < deadline => {
+                sleep(INSIST_INTERVAL).await;
+            }
             outcome => return outcome,
         }
     }

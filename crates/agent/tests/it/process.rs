@@ -44,9 +44,12 @@ async fn it_starts_in_a_folder_of_its_own_or_where_it_is_told() {
     );
 
     let mut there = world.script("pwd > $T/there; exec sleep 60");
-    there.process().working_directory = Some("/usr".into());
+    let elsewhere = world.path().join("else/where");
+    fs::create_dir_all(&elsewhere).unwrap();
+    let elsewhere = elsewhere.to_str().unwrap();
+    there.process().working_directory = Some(elsewhere.to_owned());
     server.assign(&there).await;
-    assert_eq!(read(world.path().join("there")).await, "/usr");
+    assert_eq!(read(world.path().join("there")).await, elsewhere);
 }
 
 #[tokio::test]

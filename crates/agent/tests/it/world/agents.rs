@@ -35,14 +35,20 @@ impl Agent {
     }
 
     /// Asks it to stop and returns what it returns.
-    pub async fn stop(self) -> Result<(), Error> {
+    pub async fn stop(mut self) -> Result<(), Error> {
         self.stop.cancel();
-        timeout(PATIENCE, self.task).await.unwrap().unwrap()
+        timeout(PATIENCE, &mut self.task).await.unwrap().unwrap()
     }
 
     /// Returns what it returns without being asked.
-    pub async fn ended(self) -> Result<(), Error> {
-        timeout(PATIENCE, self.task).await.unwrap().unwrap()
+    pub async fn ended(mut self) -> Result<(), Error> {
+        timeout(PATIENCE, &mut self.task).await.unwrap().unwrap()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }
 

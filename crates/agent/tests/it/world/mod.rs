@@ -19,9 +19,35 @@ pub struct World {
     dir: TempDir,
 }
 
+impl Drop for World {
+    fn drop(&mut self) {
+        self.end_all();
+    }
+}
+
 impl World {
     pub fn new() -> Self {
         Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    /// Ends everything that works in the folder of this test, supervisors included.
+    fn end_all(&self) {
+        let below = |pid: &i64| {
+            let folder = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
+            folder.starts_with(self.path())
+        };
+        loop {
+            let entries = std::fs::read_dir("/proc").unwrap();
+            let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+            let left: Vec<i64> = pids.filter(below).collect();
+            if left.is_empty() {
+                return;
+            }
+            for pid in left {
+                // Gone already is as good.
+                let _ = program::try_kill(pid);
+            }
+        }
     }
 
     /// Where programs and tests leave each other notes.

@@ -114,6 +114,10 @@ pub async fn wait_gone(number: i64) {
     wait_for(&format!("the end of {number}"), || (!exists(number)).then_some(())).await;
 }
 
+pub fn try_kill(number: i64) -> rustix::io::Result<()> {
+    kill_process(pid(number), Signal::KILL)
+}
+
 pub fn kill(number: i64, signal: Signal) {
     kill_process(pid(number), signal).unwrap();
 }
