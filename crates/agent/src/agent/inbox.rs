@@ -1,0 +1,77 @@
+//! What the server says.
+use super::{Agent, Instance};
+use crate::model::InstanceId;
+use orrery_proto::fleet::v1::{
+    Assignment, AssignmentSet, FromServer, ServerHello, Unassign, server_message::Message,
+};
+use std::collections::BTreeSet;
+use tokio::time::Instant;
+
+impl Agent {
+    pub(super) fn receive(&mut self, message: FromServer) {
+        for message in message.messages {
+            match message.message {
+                Some(Message::Hello(hello)) => self.greeted(&hello),
+                Some(Message::Set(set)) => self.assign_all(set),
+                Some(Message::Assign(assignment)) => self.assign(assignment),
+                Some(Message::Unassign(Unassign { id })) => self.unassign(&id),
+                None => self.unknown(),
+            }
+        }
+    }
+
+    fn greeted(&mut self, hello: &ServerHello) {
+        let (version, epoch) = (&hello.version, hello.session_epoch);
+        tracing::info!(%version, epoch, instances = self.instances.len(), "connected");
+        self.reporter.greeted();
+    }
+
+    /// The whole truth: what is not in it must not run.
+    fn assign_all(&mut self, set: AssignmentSet) {
+        let named: BTreeSet<&str> =
+            set.assignments.iter().map(|assignment| assignment.id.as_str()).collect();
+        let others = self.instances.keys().filter(|id| !named.contains(id.as_str()));
+        let others: Vec<InstanceId> = others.cloned().collect();
+        others.iter().for_each(|id| self.remove(id));
+        set.assignments.into_iter().for_each(|assignment| self.assign(assignment));
+    }
+
+    fn assign(&mut self, assignment: Assignment) {
+        let Some(id) = InstanceId::new(&assignment.id) else {
+            tracing::error!(id = %assignment.id, "refused: not usable as the name of a folder");
+            return;
+        };
+        match self.instances.get_mut(&id) {
+            Some(instance) => instance.assign(&id, assignment),
+            // Removed long ago, and the server has not heard of it.
+            None if assignment.removing => self.reporter.removed(&id, assignment.generation),
+            None => {
+                let instance = Instance::assigned(&id, assignment, Instant::now());
+                self.instances.insert(id.clone(), instance);
+            }
+        }
+        self.drive(&id);
+    }
+
+    fn unassign(&mut self, id: &str) {
+        match InstanceId::new(id) {
+            Some(id) if self.instances.contains_key(&id) => self.remove(&id),
+            Some(id) => self.reporter.removed(&id, 0),
+            None => tracing::error!(%id, "refused: not usable as the name of a folder"),
+        }
+    }
+
+    fn remove(&mut self, id: &InstanceId) {
+        if let Some(instance) = self.instances.get_mut(id) {
+            instance.unassign(id);
+            self.drive(id);
+        }
+    }
+
+    fn unknown(&mut self) {
+        if !self.warned_of_unknown {
+            self.warned_of_unknown = true;
+            tracing::warn!("ignored a message that this agent does not know: the server is newer");
+        }
+    }
+}

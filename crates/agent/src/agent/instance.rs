@@ -1,0 +1,165 @@
+//! What the loop keeps about one instance.
+use super::status;
+use super::work::{Done, Event, Order};
+use crate::desired::{desired, unassigned};
+use crate::model::{InstanceId, Run};
+use crate::plan::{Action, Desired, Goal, Observed, StopProgress, Trouble, Words};
+use orrery_proto::apps::v1::WorkloadInstanceStatus;
+use orrery_proto::fleet::v1::Assignment;
+use tokio::time::Instant;
+
+pub(super) struct Instance {
+    /// Nothing when it cannot be read and the server has not spoken yet.
+    assignment: Option<Assignment>,
+    desired: Desired,
+    /// Counts the changes of the assignment, so that a save of an older one is not mistaken for a
+    /// save of this one.
+    revision: u64,
+    pub observed: Observed,
+    /// A task acts on it.
+    pub busy: bool,
+    /// A task waits for the end of its run.
+    pub watched: bool,
+    pub wake: Option<Instant>,
+}
+
+impl Instance {
+    /// One that was on disk when the agent started.
+    pub(super) fn found(id: &InstanceId, assignment: Option<Assignment>, now: Instant) -> Self {
+        let desired = assignment.as_ref().map(|assignment| desired(id, assignment));
+        Self {
+            assignment,
+            desired: desired.unwrap_or_else(|| unassigned(id)),
+            revision: 0,
+            observed: observed(false, true, now),
+            busy: false,
+            watched: false,
+            wake: None,
+        }
+    }
+
+    /// One that the server has just assigned; there is no folder of that name yet.
+    pub(super) fn assigned(id: &InstanceId, assignment: Assignment, now: Instant) -> Self {
+        let found = Self::found(id, Some(assignment), now);
+        Self { observed: observed(true, false, now), ..found }
+    }
+
+    /// Takes over what the server says, which always is the last word.
+    pub(super) fn assign(&mut self, id: &InstanceId, assignment: Assignment) {
+        if self.assignment.as_ref() != Some(&assignment) {
+            self.desired = desired(id, &assignment);
+            self.assignment = Some(assignment);
+            self.revision += 1;
+            self.observed.saved = false;
+        }
+    }
+
+    /// Notes that it should go.
+    pub(super) fn unassign(&mut self, id: &InstanceId) {
+        let known = self.assignment.clone();
+        let known = known
+            .unwrap_or_else(|| Assignment { id: id.as_str().to_owned(), ..Assignment::default() });
+        self.assign(id, Assignment { removing: true, ..known });
+    }
+
+    pub(super) fn desired(&self, halting: bool) -> Desired {
+        let goal = match self.desired.goal {
+            Goal::Run | Goal::Hold if halting => Goal::Halt,
+            goal @ (Goal::Run | Goal::Hold | Goal::Halt | Goal::Remove) => goal,
+        };
+        Desired { goal, ..self.desired.clone() }
+    }
+
+    pub(super) fn generation(&self) -> i64 {
+        self.assignment.as_ref().map(|assignment| assignment.generation).unwrap_or_default()
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        self.observed.run.as_ref().is_some_and(Run::is_live)
+    }
+
+    /// Nothing runs, and nothing is under way that could change that.
+    pub(super) fn is_settled(&self) -> bool {
+        self.observed.known && !self.is_live() && !self.busy
+    }
+
+    pub(super) fn status(&self, words: &Words) -> WorkloadInstanceStatus {
+        status::status(words, self.observed.run.as_ref(), self.generation())
+    }
+
+    pub(super) fn order(&self, id: &InstanceId, action: Action, desired: Desired) -> Order {
+        let assignment = self.assignment.clone().unwrap_or_default();
+        Order { id: id.clone(), action, assignment, desired, revision: self.revision }
+    }
+
+    /// Takes in what a task has to say; true means that it is to be forgotten.
+    pub(super) fn happened(&mut self, id: &InstanceId, event: Event, now: Instant) -> bool {
+        match event {
+            Event::Done { action, outcome: Ok(done) } => {
+                self.busy = false;
+                self.observed.trouble = None;
+                return self.did(action, done, now);
+            }
+            Event::Done { action, outcome: Err(message) } => {
+                self.busy = false;
+                // After a start that failed half way only a look tells what runs.
+                self.observed.known &= !matches!(action, Action::Start(_));
+                self.fail(id, action, message, now);
+            }
+            Event::Ended(outcome) => {
+                self.watched = false;
+                match outcome {
+                    Ok(run) => self.observe(run, now),
+                    Err(message) => {
+                        self.observed.known = false;
+                        self.fail(id, Action::Inspect, message, now);
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    fn fail(&mut self, id: &InstanceId, action: Action, message: String, now: Instant) {
+        tracing::warn!(%id, ?action, %message, "an operation failed and will be tried again");
+        let trouble = Trouble { message, at: now, phase: action.trouble_phase() };
+        self.observed.trouble = Some(trouble);
+    }
+
+    fn did(&mut self, action: Action, done: Done, now: Instant) -> bool {
+        match done {
+            Done::Saw(run) => self.observe(run, now),
+            Done::Saved(revision) => self.observed.saved = revision == self.revision,
+            Done::Asked => self.asked(action == Action::Kill, now),
+            Done::Removed if self.desired.goal == Goal::Remove => return true,
+            // The server changed its mind while the folder was being deleted.
+            Done::Removed => self.observed = observed(true, false, now),
+        }
+        false
+    }
+
+    fn observe(&mut self, run: Option<Run>, now: Instant) {
+        self.observed.known = true;
+        if self.observed.run != run {
+            self.observed.since = now;
+            self.observed.stop = None;
+            self.observed.run = run;
+        }
+    }
+
+    fn asked(&mut self, killed: bool, now: Instant) {
+        if !self.is_live() {
+            return;
+        }
+        let fresh = StopProgress { requested_at: now, killed_at: None, kills: 0 };
+        let stop = self.observed.stop.get_or_insert(fresh);
+        if killed {
+            stop.killed_at = Some(now);
+            stop.kills = stop.kills.saturating_add(1);
+        }
+    }
+}
+
+fn observed(known: bool, saved: bool, now: Instant) -> Observed {
+    Observed { run: None, known, since: now, stop: None, saved, trouble: None }
+}

@@ -1,0 +1,77 @@
+//! What every way of running a workload has to offer.
+pub mod process;
+
+use crate::model::{History, InstanceId, Run, SpecHash, StopSignal};
+use orrery_proto::apps::v1::WorkloadInstanceSpec;
+use std::{io, time::Duration};
+
+/// Name of the process runtime, as agents say it in their hello.
+pub const PROCESS: &str = "process";
+
+/// Runs programs. The agent has at most one call per instance under way, [`Runtime::wait`] aside.
+///
+/// The contract that lets an agent die at any moment:
+/// - A run outlives the agent, and [`Runtime::inspect`] of the next agent finds it again.
+/// - Of one instance at most one run is live, even if two agents race to start it.
+/// - A run that is reported as anything but running has left no process behind.
+#[async_trait::async_trait]
+pub trait Runtime: Send + Sync + 'static {
+    /// Starts a run and returns when the program runs, or says in the run why it cannot. Only
+    /// called when nothing runs. After an error the caller has to inspect.
+    async fn start(&self, request: &StartRequest) -> Result<Run, RuntimeError>;
+
+    /// The last run of the instance, whoever started it.
+    async fn inspect(&self, id: &InstanceId) -> Result<Option<Run>, RuntimeError>;
+
+    /// Like inspect, but returns only when nothing runs (any more). May be dropped at any time.
+    async fn wait(&self, id: &InstanceId) -> Result<Option<Run>, RuntimeError>;
+
+    /// Asks the run to stop. Returns before it has stopped; does nothing when nothing runs.
+    async fn stop(&self, id: &InstanceId, request: StopRequest) -> Result<(), RuntimeError>;
+
+    /// Ends the run with all its descendants. Returns before they are gone.
+    async fn kill(&self, id: &InstanceId) -> Result<(), RuntimeError>;
+
+    /// Forgets the last run. Refuses while something runs.
+    async fn remove(&self, id: &InstanceId) -> Result<(), RuntimeError>;
+}
+
+/// Everything a runtime has to know to start a run.
+#[derive(Clone, Debug)]
+pub struct StartRequest {
+    pub id: InstanceId,
+    pub project: String,
+    pub spec: WorkloadInstanceSpec,
+    pub hash: SpecHash,
+    pub history: History,
+    /// How to stop it if somebody other than the agent asks (the system that shuts down, say).
+    pub stop: StopRequest,
+}
+
+/// How a run is asked to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StopRequest {
+    pub signal: StopSignal,
+    /// After this it is killed, even if the agent is gone by then.
+    pub grace: Duration,
+}
+
+/// Why a runtime could not do its work. What is wrong with a program is not here but in its run.
+#[derive(Debug, thiserror::Error)]
+pub enum RuntimeError {
+    #[error("cannot {doing}: {source}")]
+    Io { doing: String, source: io::Error },
+    #[error("an earlier run is not over yet")]
+    StillThere,
+    #[error("its supervisor did not answer within {} s", .0.as_secs())]
+    NoAnswer(Duration),
+    #[error("this runtime cannot run it")]
+    Unsupported,
+}
+
+impl RuntimeError {
+    pub(crate) fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let doing = doing.into();
+        move |source| Self::Io { doing, source }
+    }
+}

@@ -1,0 +1,114 @@
+//! What a program is started with.
+use super::super::{RuntimeError, StartRequest};
+use super::record::Launch;
+use orrery_proto::apps::v1::workload_instance_spec::Runtime;
+use std::collections::BTreeMap;
+
+/// Where programs are looked for when the agent itself was started without a PATH.
+const PATH_DEFAULT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// What a program gets from the agent's own environment. Nothing else: the rest may hold secrets.
+const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
+
+/// Tells the processes of an instance from all others, even when their supervisor is gone.
+pub(super) const INSTANCE: &str = "ORRERY_INSTANCE";
+
+/// Likewise for one run.
+pub(super) const RUN: &str = "ORRERY_RUN";
+
+/// Everything the supervisor has to know about this run.
+pub(super) fn launch(request: &StartRequest, node: &str) -> Result<Launch, RuntimeError> {
+    let Some(Runtime::Process(process)) = &request.spec.runtime else {
+        return Err(RuntimeError::Unsupported);
+    };
+    let run = uuid::Uuid::new_v4().to_string();
+    let mut env = inherited(|name| std::env::var(name).ok());
+    env.extend(process.env.iter().map(|(name, value)| (name.clone(), value.clone())));
+    // Ours come last: by these names the agent finds its processes again.
+    env.extend(own(request, node, &run).map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let base = Launch::new(run, request.hash.clone(), request.history, request.stop);
+    Ok(Launch {
+        command: process.command.clone().unwrap_or_default(),
+        args: process.args.clone(),
+        env,
+        working_directory: process.working_directory.clone(),
+        ..base
+    })
+}
+
+fn inherited(of_agent: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
+    let mut env: BTreeMap<String, String> =
+        INHERITED.iter().filter_map(|name| Some(((*name).to_owned(), of_agent(name)?))).collect();
+    env.entry("PATH".to_owned()).or_insert_with(|| PATH_DEFAULT.to_owned());
+    env
+}
+
+fn own<'a>(request: &'a StartRequest, node: &'a str, run: &'a str) -> [(&'static str, &'a str); 5] {
+    [
+        ("ORRERY_PROJECT", &request.project),
+        ("ORRERY_WORKLOAD", request.spec.workload.as_deref().unwrap_or_default()),
+        (INSTANCE, request.id.as_str()),
+        ("ORRERY_NODE", node),
+        (RUN, run),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{History, InstanceId, SpecHash, StopSignal};
+    use crate::runtime::StopRequest;
+    use orrery_proto::apps::v1::{Process, WorkloadInstanceSpec};
+    use std::time::Duration;
+
+    fn request(env: &[(&str, &str)]) -> StartRequest {
+        let process = Process {
+            command: Some("serve".into()),
+            env: env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+            ..Process::default()
+        };
+        StartRequest {
+            id: InstanceId::new("i-1").unwrap(),
+            project: "shop".into(),
+            spec: WorkloadInstanceSpec {
+                workload: Some("web".into()),
+                runtime: Some(Runtime::Process(process)),
+                ..WorkloadInstanceSpec::default()
+            },
+            hash: SpecHash("h".into()),
+            history: History::default(),
+            stop: StopRequest { signal: StopSignal::Term, grace: Duration::from_secs(1) },
+        }
+    }
+
+    #[test]
+    fn the_program_knows_who_it_is_and_cannot_pretend() {
+        let env = launch(&request(&[("A", "b"), ("ORRERY_NODE", "lie")]), "edge-1").unwrap().env;
+        let expect = [
+            ("A", "b"),
+            ("ORRERY_PROJECT", "shop"),
+            ("ORRERY_WORKLOAD", "web"),
+            ("ORRERY_INSTANCE", "i-1"),
+            ("ORRERY_NODE", "edge-1"),
+        ];
+        for (name, value) in expect {
+            assert_eq!(env.get(name).map(String::as_str), Some(value), "{name}");
+        }
+        assert!(env.contains_key("ORRERY_RUN"));
+    }
+
+    #[test]
+    fn only_a_few_variables_of_the_agent_are_handed_on() {
+        let env = inherited(|name| Some(format!("the agent's {name}")));
+        let names: Vec<&str> = env.keys().map(String::as_str).collect();
+        assert_eq!(names, ["HOME", "LANG", "PATH", "TZ"]);
+        assert_eq!(inherited(|_| None), BTreeMap::from([("PATH".into(), PATH_DEFAULT.into())]));
+    }
+
+    #[test]
+    fn a_spec_without_a_process_is_not_for_this_runtime() {
+        let mut request = request(&[]);
+        request.spec.runtime = None;
+        assert!(matches!(launch(&request, "n"), Err(RuntimeError::Unsupported)));
+    }
+}

@@ -1,0 +1,178 @@
+//! Finding and starting the program, with words for each way in which that can fail.
+use super::logs::{LOG_FILE_MAX_BYTES, Log};
+use crate::clock;
+use crate::model::UnixMillis;
+use crate::procfs::{self, Identity};
+use crate::runtime::process::record::{Folder, Launch};
+use rustix::fs::{Access, access};
+use std::{
+    fs, io,
+    os::{fd::OwnedFd, unix::process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+/// A program that was started.
+pub(super) struct Program {
+    pub identity: Identity,
+    pub started_at: UnixMillis,
+    /// Everything it and its descendants write.
+    pub output: OwnedFd,
+    /// Where that goes.
+    pub log: Log,
+}
+
+/// Starts the program, or says in one sentence why it cannot.
+pub(super) fn start(folder: &Folder, launch: &Launch) -> Result<Program, String> {
+    let directory = working_directory(folder, launch)?;
+    let path = launch.env.get("PATH").map(String::as_str).unwrap_or_default();
+    let file = resolve(&launch.command, path, &directory)?;
+    let log = Log::open(&folder.logs(), LOG_FILE_MAX_BYTES)
+        .map_err(|error| format!("cannot open its log: {}", plain(&error)))?;
+    let (output, sink) = io::pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
+    let again = sink.try_clone().map_err(|error| format!("cannot make a pipe: {error}"))?;
+    let child = Command::new(&file)
+        .arg0(&launch.command)
+        .args(&launch.args)
+        .env_clear()
+        .envs(&launch.env)
+        .current_dir(&directory)
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(sink)
+        .stderr(again)
+        .spawn()
+        .map_err(|error| refused(&file, &error))?;
+    let pid = i32::try_from(child.id()).map_err(|error| error.to_string())?;
+    // It stays visible until it is waited for, even if it has ended already.
+    let stat = procfs::stat(pid).ok_or("/proc does not show the program")?;
+    Ok(Program {
+        identity: stat.identity,
+        started_at: clock::unix_now(),
+        output: output.into(),
+        log,
+    })
+}
+
+fn working_directory(folder: &Folder, launch: &Launch) -> Result<PathBuf, String> {
+    let Some(directory) = launch.working_directory.as_ref().map(PathBuf::from) else {
+        return Ok(folder.work());
+    };
+    let name = directory.display();
+    match fs::metadata(&directory) {
+        Err(error) => Err(format!("cannot use the working directory {name}: {}", plain(&error))),
+        Ok(found) if !found.is_dir() => Err(format!("the working directory {name} is a file")),
+        Ok(_) if access(&directory, Access::EXEC_OK).is_err() => {
+            Err(format!("the working directory {name} may not be entered"))
+        }
+        Ok(_) => Ok(directory),
+    }
+}
+
+/// Looks the command up like a shell does: with a slash it is a path, without one it is found along
+/// PATH.
+fn resolve(command: &str, path: &str, directory: &Path) -> Result<PathBuf, String> {
+    if command.is_empty() {
+        return Err("the command is empty".to_owned());
+    }
+    if command.contains('/') {
+        let file = directory.join(command);
+        return executable(&file).map(|()| file);
+    }
+    let candidates = std::env::split_paths(path).map(|entry| directory.join(entry).join(command));
+    let mut found_but = None;
+    for candidate in candidates.filter(|candidate| candidate.exists()) {
+        match executable(&candidate) {
+            Ok(()) => return Ok(candidate),
+            Err(why) => found_but = found_but.or(Some(why)),
+        }
+    }
+    Err(found_but.unwrap_or_else(|| format!("{command:?} was not found along PATH ({path})")))
+}
+
+fn executable(file: &Path) -> Result<(), String> {
+    let name = file.display();
+    match fs::metadata(file) {
+        Err(error) => Err(format!("cannot start {name}: {}", plain(&error))),
+        Ok(found) if found.is_dir() => Err(format!("cannot start {name}: it is a folder")),
+        Ok(_) if access(file, Access::EXEC_OK).is_err() => {
+            Err(format!("cannot start {name}: it is not executable"))
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+/// The file is there and executable, and still the kernel says no.
+fn refused(file: &Path, error: &io::Error) -> String {
+    let name = file.display();
+    match rustix::io::Errno::from_io_error(error) {
+        Some(rustix::io::Errno::NOEXEC) => {
+            format!(
+                "cannot start {name}: not a program (a script needs a first line like #!/bin/sh)"
+            )
+        }
+        Some(rustix::io::Errno::NOENT) => {
+            format!("cannot start {name}: the interpreter that it names was not found")
+        }
+        Some(rustix::io::Errno::TOOBIG) => {
+            format!("cannot start {name}: its arguments and environment are too long")
+        }
+        Some(_) | None => format!("cannot start {name}: {}", plain(error)),
+    }
+}
+
+/// What went wrong without the number of the error.
+fn plain(error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::NotFound {
+        return "no such file or folder".to_owned();
+    }
+    let text = error.to_string();
+    match text.split_once(" (os error ") {
+        Some((words, _number)) => words.to_lowercase(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn place(dir: &Path, name: &str, mode: u32) {
+        let file = dir.join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// Paths in `expect` are relative to a folder that holds one/tool (not executable), two/tool,
+    /// one/data (not executable) and here.sh.
+    #[track_caller]
+    fn check(command: &str, expect: Result<&str, &str>) {
+        let dir = tempfile::tempdir().unwrap();
+        place(dir.path(), "one/tool", 0o644);
+        place(dir.path(), "one/data", 0o644);
+        place(dir.path(), "two/tool", 0o755);
+        place(dir.path(), "here.sh", 0o755);
+        let path = format!("{0}/zero:{0}/one:{0}/two", dir.path().display());
+        let found = resolve(command, &path, dir.path());
+        match (found, expect) {
+            (Ok(file), Ok(expect)) => assert_eq!(file, dir.path().join(expect)),
+            (Err(message), Err(part)) => assert!(message.contains(part), "{message}"),
+            (found, expect) => panic!("{found:?}, expected {expect:?}"),
+        }
+    }
+
+    #[test]
+    fn commands_are_found_or_the_reason_is_given() {
+        check("tool", Ok("two/tool"));
+        check("./here.sh", Ok("./here.sh"));
+        check("two/tool", Ok("two/tool"));
+        check("data", Err("one/data: it is not executable"));
+        check("absent", Err("\"absent\" was not found along PATH"));
+        check("./absent", Err("no such file or folder"));
+        check("./one", Err("it is a folder"));
+        check("one", Err("not found along PATH"));
+        check("", Err("the command is empty"));
+    }
+}

@@ -1,0 +1,122 @@
+//! The other end of the agent's channels.
+use super::{PATIENCE, Program};
+use orrery_proto::apps::v1::WorkloadInstanceStatus;
+use orrery_proto::fleet::v1::{
+    Assignment, AssignmentSet, FromServer, ServerHello, ServerMessage, ToServer, Unassign,
+    server_message::Message, to_server,
+};
+use std::collections::BTreeMap;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
+
+/// Sends assignments and remembers the states that it hears of.
+pub struct Server {
+    to_agent: mpsc::Sender<FromServer>,
+    from_agent: mpsc::Receiver<ToServer>,
+    pub states: BTreeMap<String, WorkloadInstanceStatus>,
+    /// Every state that was reported, in order, as "id State/Reason".
+    pub heard: Vec<String>,
+    pub goodbyes: usize,
+}
+
+impl Server {
+    pub fn new(to_agent: mpsc::Sender<FromServer>, from_agent: mpsc::Receiver<ToServer>) -> Self {
+        let (states, heard) = (BTreeMap::new(), Vec::new());
+        Self { to_agent, from_agent, states, heard, goodbyes: 0 }
+    }
+
+    pub async fn send(&self, messages: Vec<Option<Message>>) {
+        let messages = messages.into_iter().map(|message| ServerMessage { message }).collect();
+        self.to_agent.send(FromServer { messages }).await.unwrap();
+    }
+
+    pub async fn greet(&self) {
+        let hello = ServerHello { version: "0.0.0".into(), session_epoch: 1 };
+        self.send(vec![Some(Message::Hello(hello))]).await;
+    }
+
+    pub async fn assign(&self, program: &Program) {
+        self.send(vec![Some(Message::Assign(program.assignment()))]).await;
+    }
+
+    pub async fn assign_set(&self, programs: &[&Program]) {
+        let assignments: Vec<Assignment> =
+            programs.iter().map(|program| program.assignment()).collect();
+        self.send(vec![Some(Message::Set(AssignmentSet { assignments }))]).await;
+    }
+
+    pub async fn unassign(&self, program: &Program) {
+        self.send(vec![Some(Message::Unassign(Unassign { id: program.id.clone() }))]).await;
+    }
+
+    /// Listens until the latest state of the program is as wanted.
+    #[track_caller]
+    pub fn until(
+        &mut self,
+        program: &Program,
+        what: &str,
+        wanted: impl Fn(&WorkloadInstanceStatus) -> bool,
+    ) -> impl Future<Output = WorkloadInstanceStatus> {
+        let caller = std::panic::Location::caller();
+        let id = program.id.clone();
+        async move {
+            let deadline = Instant::now() + PATIENCE;
+            loop {
+                if let Some(status) = self.states.get(&id).filter(|status| wanted(status)) {
+                    return status.clone();
+                }
+                let heard = timeout_at(deadline, self.from_agent.recv()).await;
+                let Ok(Some(message)) = heard else {
+                    panic!("{caller}: {id} is not {what}; heard {:#?}", self.heard);
+                };
+                self.hear(message);
+            }
+        }
+    }
+
+    /// Listens until the state is "State/Reason"; an empty reason needs no slash.
+    #[track_caller]
+    pub fn until_state(
+        &mut self,
+        program: &Program,
+        state: &str,
+    ) -> impl Future<Output = WorkloadInstanceStatus> {
+        let wanted = state.to_owned();
+        self.until(program, state, move |status| shown(status) == wanted)
+    }
+
+    /// Listens until the agent has closed the connection.
+    pub async fn hear_all(&mut self) {
+        let deadline = Instant::now() + PATIENCE;
+        while let Some(message) = timeout_at(deadline, self.from_agent.recv()).await.unwrap() {
+            self.hear(message);
+        }
+    }
+
+    /// The next message as it is.
+    pub async fn next(&mut self) -> ToServer {
+        let deadline = Instant::now() + PATIENCE;
+        timeout_at(deadline, self.from_agent.recv()).await.unwrap().unwrap()
+    }
+
+    pub fn hear(&mut self, message: ToServer) {
+        match message.message.unwrap() {
+            to_server::Message::States(states) => {
+                for state in states.states {
+                    let status = state.status.unwrap();
+                    self.heard.push(format!("{} {}", state.id, shown(&status)));
+                    self.states.insert(state.id, status);
+                }
+            }
+            to_server::Message::Goodbye(_) => self.goodbyes += 1,
+            to_server::Message::Hello(_) => panic!("the agent core does not say hello"),
+        }
+    }
+}
+
+pub fn shown(status: &WorkloadInstanceStatus) -> String {
+    match status.reason.as_str() {
+        "" => status.state.clone(),
+        reason => format!("{}/{reason}", status.state),
+    }
+}
