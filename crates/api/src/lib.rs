@@ -33,7 +33,7 @@ mod table;
 mod validate;
 mod violation;
 
-pub use convert::{ConvertError, Convertor, Spoke};
+pub use convert::{ConvertError, Convertor, REST_ANNOTATION, Spoke, keep_rest, take_rest};
 pub use defaults::default;
 pub use docs::{field_doc, message_doc};
 pub use json::{

@@ -86,15 +86,21 @@ fn scalar(value: &Value) -> Cell {
         Value::U64(value) => {
             i64::try_from(*value).map_or_else(|_| Cell::Text(value.to_string()), Cell::Integer)
         }
-        other => Cell::Text(text(other)),
+        Value::F32(_) | Value::F64(_) | Value::String(_) | Value::Bytes(_) | Value::List(_) => {
+            Cell::Text(text(value))
+        }
+        // Columns do not lead to these.
+        Value::EnumNumber(_) | Value::Message(_) | Value::Map(_) => Cell::Empty,
     }
 }
 
 fn text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::List(items) => items.iter().map(text).collect::<Vec<_>>().join(","),
-        other => json::scalar_text(other),
+    if let Some(text) = value.as_str() {
+        return text.to_owned();
+    }
+    match value.as_list() {
+        Some(items) => items.iter().map(text).collect::<Vec<_>>().join(","),
+        None => json::scalar_text(value),
     }
 }
 

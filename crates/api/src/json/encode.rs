@@ -56,18 +56,20 @@ impl Encoder<'_> {
 
     fn value(self, field: &FieldSchema, value: &ProtoValue) -> Value {
         let element = field.shape.element();
-        match value {
-            ProtoValue::List(items) => {
+        match (field.shape, value) {
+            (Shape::List(_), ProtoValue::List(items)) => {
                 Value::Array(items.iter().map(|item| self.element(element, item)).collect())
             }
-            ProtoValue::Map(entries) => {
+            (Shape::Map { .. }, ProtoValue::Map(entries)) => {
                 let mut sorted: Vec<(String, &ProtoValue)> =
                     entries.iter().map(|(key, value)| (scalar::encode_key(key), value)).collect();
                 sorted.sort_by(|a, b| a.0.cmp(&b.0));
                 let entry = |(key, value)| (key, self.element(element, value));
                 Value::Object(sorted.into_iter().map(entry).collect())
             }
-            single => self.element(element, single),
+            (Shape::Single(_) | Shape::List(_) | Shape::Map { .. }, single) => {
+                self.element(element, single)
+            }
         }
     }
 

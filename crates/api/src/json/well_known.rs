@@ -168,11 +168,8 @@ fn has_exact_numbers(message: &DynamicMessage) -> bool {
 }
 
 fn value_is_exact(value: &ProtoValue) -> bool {
-    match value {
-        ProtoValue::F64(number) => number.abs() <= EXACT_INTEGER_MAX,
-        ProtoValue::Message(message) => has_exact_numbers(message),
-        ProtoValue::List(items) => items.iter().all(value_is_exact),
-        ProtoValue::Map(entries) => entries.values().all(value_is_exact),
-        _ => true,
-    }
+    value.as_f64().is_none_or(|number| number.abs() <= EXACT_INTEGER_MAX)
+        && value.as_message().is_none_or(has_exact_numbers)
+        && value.as_list().is_none_or(|items| items.iter().all(value_is_exact))
+        && value.as_map().is_none_or(|entries| entries.values().all(value_is_exact))
 }

@@ -128,8 +128,14 @@ impl Builder {
                 self.anchors.clear();
                 Ok(())
             }
-            // Starts of streams and documents, comments and anchors by themselves hold no values.
-            _ => Ok(()),
+            // These hold no values; those that are off by default never come.
+            Event::StreamStart
+            | Event::StreamEnd
+            | Event::DocumentStart(..)
+            | Event::Comment(..)
+            | Event::Anchor(..)
+            | Event::UnresolvedAlias(_)
+            | _ => Ok(()),
         }
     }
 
@@ -167,7 +173,8 @@ impl Builder {
         if plain && text == "<<" {
             return flaw("merge keys (<<) are not supported: write the fields out".to_owned());
         }
-        if plain && text.is_empty() {
+        // The parser shows a key that is left out as the plain null.
+        if plain && matches!(text, "" | "~") {
             return flaw("a key is missing before ':'".to_owned());
         }
         let Some(Open { content: Content::Map { entries, places, key }, .. }) =
@@ -244,10 +251,8 @@ impl Builder {
         let found = self.anchors.get(&id).cloned();
         let anchored = found.ok_or_else(|| flaw("an alias stands inside the value it repeats"))?;
         if self.awaits_key() {
-            return match anchored.value {
-                Value::String(text) => self.key(&text, ScalarStyle::DoubleQuoted, at),
-                _ => Err(flaw("a key must be plain text")),
-            };
+            let text = anchored.value.as_str().ok_or_else(|| flaw("a key must be plain text"))?;
+            return self.key(text, ScalarStyle::DoubleQuoted, at);
         }
         if JSON_DEPTH_MAX < self.open.len() + depth_of(&anchored.value) {
             return Err(flaw("aliases nest values too deeply"));

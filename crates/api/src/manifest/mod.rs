@@ -180,21 +180,19 @@ fn read(source_name: &str, text: &str) -> Result<Vec<Document>, Flaw> {
 
 /// A list becomes its items. Items of a typed list may leave their own type out.
 fn take_apart(document: Document) -> Vec<(Value, Place)> {
-    let Document { value, place } = document;
+    let Document { mut value, place } = document;
     let kind = value.get("kind").and_then(Value::as_str).unwrap_or_default();
     let Some(item_kind) = kind.strip_suffix("List").map(str::to_owned) else {
         return vec![(value, place)];
     };
     let api_version = value.get("apiVersion").cloned();
-    match value {
-        Value::Object(mut list) if list.get("items").is_some_and(Value::is_array) => {
-            let Some(Value::Array(items)) = list.remove("items") else { return Vec::new() };
-            let places = place.into_items("items", items.len());
-            let typed = |item| with_type(item, &item_kind, api_version.as_ref());
-            items.into_iter().map(typed).zip(places).collect()
-        }
-        other => vec![(other, place)],
+    if !value.get("items").is_some_and(Value::is_array) {
+        return vec![(value, place)];
     }
+    let Value::Array(items) = value["items"].take() else { return Vec::new() };
+    let places = place.into_items("items", items.len());
+    let typed = |item| with_type(item, &item_kind, api_version.as_ref());
+    items.into_iter().map(typed).zip(places).collect()
 }
 
 fn with_type(mut item: Value, kind: &str, api_version: Option<&Value>) -> Value {

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use prost::Message;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind as ProtoKind, MapKey, Value};
 
-use super::Object;
+use super::{Object, ObjectError, decode_error};
 use crate::{ObjectMeta, json, lookup};
 
 impl Object {
@@ -25,6 +25,26 @@ impl Object {
             self.write_meta(&before, &after);
         }
         result
+    }
+
+    /// Takes over the metadata of an object of any kind, unknown fields included.
+    pub fn copy_metadata_from(&mut self, other: &Self) -> Result<(), ObjectError> {
+        let field = self.kind.fields.metadata.clone();
+        let ProtoKind::Message(descriptor) = field.kind() else { return Ok(()) };
+        let Some(metadata) = other.metadata() else {
+            self.message.clear_field(&field);
+            return Ok(());
+        };
+        let copy = DynamicMessage::decode(descriptor, metadata.encode_to_vec().as_slice());
+        let copy = copy.map_err(|error| decode_error("ObjectMeta", &error))?;
+        self.message.set_field(&field, Value::Message(copy));
+        Ok(())
+    }
+
+    /// Takes the metadata away, for the parts of an object that are kept elsewhere.
+    pub fn clear_metadata(&mut self) {
+        let field = self.kind.fields.metadata.clone();
+        self.message.clear_field(&field);
     }
 
     fn write_meta(&mut self, before: &ObjectMeta, after: &ObjectMeta) {

@@ -8,7 +8,7 @@ mod list;
 mod meta;
 mod redact;
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use prost::{Message, Name};
 use prost_reflect::{DynamicMessage, FieldDescriptor, ReflectMessage, Value};
@@ -18,13 +18,14 @@ pub(crate) use equal::same_value;
 pub use list::ObjectList;
 
 use crate::{
+    json::JsonOptions,
     kind::{Kind, same_kind},
     lookup,
     violation::Violation,
 };
 
 /// One resource and its kind. Equality ignores the order of maps, not that of lists.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Object {
     kind: Arc<Kind>,
     message: DynamicMessage,
@@ -216,6 +217,13 @@ impl Object {
 impl PartialEq for Object {
     fn eq(&self, other: &Self) -> bool {
         same_kind(&self.kind, &other.kind) && self.equals_in_order(other)
+    }
+}
+
+/// Prints what may be logged: sensitive fields are left out.
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.redacted().to_json(&JsonOptions::default()))
     }
 }
 

@@ -141,35 +141,37 @@ impl Builder {
     }
 
     fn shape(&mut self, field: &FieldDescriptor) -> Option<Shape> {
-        match field.kind() {
-            ProtoKind::Message(entry) if field.is_map() => {
-                let key = scalar(&entry.map_entry_key_field().kind())?;
-                let value = self.element(&entry.map_entry_value_field())?;
-                Some(Shape::Map { key, value })
-            }
-            _ if field.cardinality() == Cardinality::Repeated => {
-                Some(Shape::List(self.element(field)?))
-            }
-            _ => Some(Shape::Single(self.element(field)?)),
+        if let ProtoKind::Message(entry) = field.kind()
+            && field.is_map()
+        {
+            let key = scalar(&entry.map_entry_key_field().kind())?;
+            let value = self.element(&entry.map_entry_value_field())?;
+            return Some(Shape::Map { key, value });
         }
+        let element = self.element(field)?;
+        Some(match field.cardinality() {
+            Cardinality::Repeated => Shape::List(element),
+            Cardinality::Optional | Cardinality::Required => Shape::Single(element),
+        })
     }
 
     fn element(&mut self, field: &FieldDescriptor) -> Option<Element> {
-        match field.kind() {
-            ProtoKind::Message(message) if message.package_name() == "google.protobuf" => {
-                let found = well_known(message.full_name()).map(Element::WellKnown);
-                if found.is_none() {
-                    self.refuse(field, format!("{} has no form in a kind", message.full_name()));
-                }
-                found
+        let kind = field.kind();
+        if let Some(message) = kind.as_message() {
+            if message.package_name() != "google.protobuf" {
+                return Some(Element::Message(self.message(message)));
             }
-            ProtoKind::Message(message) => Some(Element::Message(self.message(&message))),
-            ProtoKind::Enum(_) => {
-                self.refuse(field, "enumerated values are strings with `values`".to_owned());
-                None
+            let found = well_known(message.full_name()).map(Element::WellKnown);
+            if found.is_none() {
+                self.refuse(field, format!("{} has no form in a kind", message.full_name()));
             }
-            other => scalar(&other).map(Element::Scalar),
+            return found;
         }
+        let found = scalar(&kind).map(Element::Scalar);
+        if found.is_none() {
+            self.refuse(field, "enumerated values are strings with `values`".to_owned());
+        }
+        found
     }
 
     fn pattern(&mut self, field: &FieldDescriptor, pattern: &str) -> Option<Regex> {
@@ -202,7 +204,8 @@ impl Builder {
         if !is_string && (field.pattern.is_some() || !rules.values.is_empty()) {
             self.refuse(descriptor, "pattern and values are for strings".to_owned());
         }
-        if !rules.format.is_empty() && !(is_string && FORMATS.contains(&rules.format.as_str())) {
+        let format_is_known = is_string && FORMATS.contains(&rules.format.as_str());
+        if !rules.format.is_empty() && !format_is_known {
             let known = FORMATS.join(", ");
             self.refuse(descriptor, format!("format must be one of {known}, on a string"));
         }

@@ -17,7 +17,7 @@ impl Scheme {
         let in_group: Vec<&Arc<Kind>> =
             named.iter().copied().filter(|kind| self.is_in_group(kind, group)).collect();
         if in_group.is_empty() {
-            return Err(self.unknown(api_version, name));
+            return Err(self.unknown(api_version, name, name.starts_with(char::is_uppercase)));
         }
         let served: Vec<&Arc<Kind>> = in_group
             .iter()
@@ -42,7 +42,7 @@ impl Scheme {
     ) -> Result<Arc<Kind>, ResolveError> {
         let mut exact = self.kinds().filter(|known| known.kind() == kind).peekable();
         if exact.peek().is_none() {
-            return Err(self.unknown(api_version, kind));
+            return Err(self.unknown(api_version, kind, true));
         }
         let all: Vec<&Arc<Kind>> = exact.collect();
         let found = all.iter().find(|known| known.api_version() == api_version);
@@ -70,9 +70,10 @@ impl Scheme {
             || versioned.is_some_and(|(version, group)| version == kind.version() && fits(group))
     }
 
-    fn unknown(&self, api_version: &str, name: &str) -> ResolveError {
-        let capital = name.starts_with(char::is_uppercase);
-        let names = self.kinds().flat_map(|kind| match capital {
+    /// Manifests name kinds, and people at a prompt mostly plurals: `as_kinds` says what to
+    /// suggest.
+    fn unknown(&self, api_version: &str, name: &str, as_kinds: bool) -> ResolveError {
+        let names = self.kinds().flat_map(|kind| match as_kinds {
             true => vec![kind.kind()],
             false => vec![kind.plural(), kind.singular()],
         });

@@ -124,39 +124,53 @@ impl Checker<'_> {
             let length = self.path.len();
             push_key(&mut self.path, &index.to_string());
             let key = rules::key_of(field, item);
-            self.unique(field, item, key, &mut seen);
-            let old = key.and_then(|key| old_by_key.get(key).copied());
+            let first = self.unique(field, item, key, &mut seen);
+            // Of several items with one key, only the first can be the one that was there.
+            let old = key.filter(|_| first).and_then(|key| old_by_key.get(key).copied());
             self.element(field, field.shape.element(), item, old);
             self.path.truncate(length);
         }
     }
 
+    /// Whether an item is the first of its kind in a set or of its key; reports the others.
     fn unique(
         &mut self,
         field: &FieldSchema,
         item: &Value,
         key: Option<&str>,
         seen: &mut HashSet<String>,
-    ) {
+    ) -> bool {
         if let Some(name) = field.key() {
-            let path = format!("{}.{name}", self.path);
-            match key.filter(|key| !key.is_empty()) {
-                None => {
-                    let declared = rules::key_is_required(self.schema, field);
-                    // A key that is declared mandatory is reported with the item's own fields.
-                    if !declared {
-                        let hint = "it tells the items of this list apart";
-                        self.found.push(Violation::required(path, hint));
-                    }
-                }
-                Some(key) if !seen.insert(key.to_owned()) => {
-                    self.found.push(Violation::duplicate(path, format_args!("{key:?}")));
-                }
-                Some(_) => {}
-            }
-        } else if field.is_set() && !seen.insert(rules::canonical(self.schema, field, item)) {
+            return self.unique_key(field, &format!("{}.{name}", self.path), key, seen);
+        }
+        if field.is_set() && !seen.insert(rules::canonical(self.schema, field, item)) {
             let shown = rules::show(field, item);
             self.found.push(Violation::duplicate(self.path.clone(), shown));
+            return false;
+        }
+        true
+    }
+
+    fn unique_key(
+        &mut self,
+        field: &FieldSchema,
+        path: &str,
+        key: Option<&str>,
+        seen: &mut HashSet<String>,
+    ) -> bool {
+        match key.filter(|key| !key.is_empty()) {
+            // A key that is declared mandatory is reported with the item's own fields.
+            None if rules::key_is_required(self.schema, field) => true,
+            None => {
+                let hint = "it tells the items of this list apart";
+                self.found.push(Violation::required(path, hint));
+                true
+            }
+            Some(key) if !seen.insert(key.to_owned()) => {
+                self.found.push(Violation::duplicate(path, format_args!("{key:?}")));
+                false
+            }
+            Some(_) => true,
         }
     }
 
@@ -207,6 +221,7 @@ fn sorted(entries: &HashMap<MapKey, Value>) -> Vec<(&MapKey, &Value)> {
     sorted
 }
 
+/// Items by their key; of several with one key, the first.
 fn keyed<'v>(field: &FieldSchema, items: &'v [Value]) -> HashMap<&'v str, &'v Value> {
-    items.iter().filter_map(|item| Some((rules::key_of(field, item)?, item))).collect()
+    items.iter().rev().filter_map(|item| Some((rules::key_of(field, item)?, item))).collect()
 }

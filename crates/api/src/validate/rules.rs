@@ -18,7 +18,15 @@ pub(super) fn check_length(field: &FieldSchema, value: &Value, path: &str) -> Ve
         Value::Bytes(bytes) => (bytes.len(), true),
         Value::List(items) => (items.len(), false),
         Value::Map(entries) => (entries.len(), false),
-        _ => return Vec::new(),
+        Value::Bool(_)
+        | Value::I32(_)
+        | Value::I64(_)
+        | Value::U32(_)
+        | Value::U64(_)
+        | Value::F32(_)
+        | Value::F64(_)
+        | Value::EnumNumber(_)
+        | Value::Message(_) => return Vec::new(),
     };
     let min = field.rules.min_len.unwrap_or_default() as usize;
     let max = field.rules.max_len.map_or(usize::MAX, |max| max as usize);
@@ -107,7 +115,13 @@ fn number_of(value: &Value) -> Option<f64> {
         Value::U64(n) => *n as f64,
         Value::F32(n) => f64::from(*n),
         Value::F64(n) => *n,
-        _ => return None,
+        Value::Bool(_)
+        | Value::String(_)
+        | Value::Bytes(_)
+        | Value::EnumNumber(_)
+        | Value::Message(_)
+        | Value::List(_)
+        | Value::Map(_) => return None,
     })
 }
 
@@ -122,7 +136,14 @@ pub(super) fn show(field: &FieldSchema, value: &Value) -> String {
         Value::Map(entries) => format!("a map of {}", entries.len()),
         Value::F32(number) => number.to_string(),
         Value::F64(number) => number.to_string(),
-        scalar => json::scalar_text(scalar),
+        Value::Bool(_)
+        | Value::I32(_)
+        | Value::I64(_)
+        | Value::U32(_)
+        | Value::U64(_)
+        | Value::EnumNumber(_)
+        | Value::String(_)
+        | Value::Bytes(_) => json::scalar_text(value),
     }
 }
 

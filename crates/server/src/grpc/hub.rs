@@ -1,9 +1,12 @@
 //! `orrery.hub.v1.Hub` for programs: a thin adapter.
 use crate::api::{HubApi, to_wire};
 use futures::stream::{BoxStream, StreamExt};
+use orrery_fleet::middleware::Peer;
 use orrery_hub::Error;
+use orrery_pki::Role;
 use orrery_proto::hub::v1 as wire;
 use orrery_proto::hub::v1::hub_server::{Hub, HubServer};
+use tonic::service::interceptor::InterceptedService;
 use tonic::{Request, Response, Status};
 use tonic_types::{ErrorDetails, FieldViolation, StatusExt as _};
 
@@ -14,10 +17,24 @@ pub struct HubService {
     api: HubApi,
 }
 
+/// The service, behind the check of who calls.
+pub type Checked = InterceptedService<HubServer<HubService>, fn(Request<()>) -> Checking>;
+type Checking = Result<Request<()>, Status>;
+
 impl HubService {
-    pub fn server(api: HubApi) -> HubServer<Self> {
-        HubServer::new(Self { api }).max_decoding_message_size(MESSAGE_BYTES_MAX)
+    pub fn server(api: HubApi) -> Checked {
+        let server = HubServer::new(Self { api }).max_decoding_message_size(MESSAGE_BYTES_MAX);
+        InterceptedService::new(server, only_users)
     }
+}
+
+/// On an encrypted connection only people and their programs are answered.
+fn only_users(request: Request<()>) -> Checking {
+    let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
+    if peer.has_role(Role::User) {
+        return Ok(request);
+    }
+    Err(Status::unauthenticated("show a certificate of the role user"))
 }
 
 #[tonic::async_trait]

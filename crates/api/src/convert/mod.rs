@@ -7,8 +7,13 @@
 //! ```
 //!
 //! Every spoke converts to and from the hub version only, so a new version needs one convertor.
-//! What a spoke cannot say must survive the way through it; the usual place is an annotation.
+//! What a spoke cannot say must survive the way through it: [`keep_rest`] puts it into an
+//! annotation of the spoke and [`take_rest`] gets it back.
+mod rest;
+
 use std::{fmt, sync::Arc};
+
+pub use rest::{REST_ANNOTATION, keep_rest, take_rest};
 
 use crate::{
     kind::{Kind, same_kind},
@@ -32,6 +37,7 @@ pub trait Convertor: Send + Sync {
     fn to_hub(&self, hub: &Arc<Kind>, parts: &[Object]) -> Result<Object, ConvertError>;
 
     /// Makes the parts of the spoke, one per kind or more, of a hub object.
+    #[expect(clippy::wrong_self_convention, reason = "the way back of `to_hub` is `from_hub`")]
     fn from_hub(&self, hub: &Object, parts: &[Arc<Kind>]) -> Result<Vec<Object>, ConvertError>;
 }
 

@@ -1,0 +1,166 @@
+//! Laws that hold for every object and every text.
+mod strategies;
+
+use orrery_api::{
+    DecodeOptions, JsonOptions, Object, ObjectList, parse_json, parse_manifests, value_to_yaml,
+};
+use proptest::prelude::*;
+
+use crate::{
+    objects::UNKNOWN,
+    support::{gadget_kind, kind, scheme},
+};
+use strategies::{any_json, bundle, gadget, noise, text_like};
+
+const STRICT: DecodeOptions = DecodeOptions { unknown_fields: orrery_api::UnknownFields::Refuse };
+
+proptest! {
+    #[test]
+    fn json_gives_back_what_was_written(gadget in gadget()) {
+        for options in [JsonOptions::default(), JsonOptions::rest()] {
+            let text = gadget.to_json(&options);
+            let read = Object::from_json(&gadget_kind(), text.as_bytes(), &STRICT);
+            prop_assert_eq!(&read.expect("our own JSON").object, &gadget);
+        }
+    }
+
+    #[test]
+    fn yaml_gives_back_what_was_written(gadget in gadget()) {
+        let text = gadget.to_yaml(&JsonOptions::default());
+        let read = Object::from_yaml(&gadget_kind(), text.as_bytes(), &STRICT);
+        prop_assert_eq!(&read.expect("our own YAML").object, &gadget);
+    }
+
+    #[test]
+    fn protobuf_gives_back_what_was_written(gadget in gadget()) {
+        let read = Object::decode(&gadget_kind(), &gadget.encode());
+        prop_assert_eq!(read.expect("our own bytes"), gadget);
+    }
+
+    /// proves: HUB-10
+    #[test]
+    fn lists_give_back_what_was_written(items in prop::collection::vec(gadget(), 0..4)) {
+        let mut list = ObjectList::new(&gadget_kind());
+        list.items = items;
+        let options = JsonOptions::rest();
+        let bytes = ObjectList::decode(&gadget_kind(), &list.encode());
+        prop_assert_eq!(bytes.as_ref(), Ok(&list));
+        let json = ObjectList::from_json(&gadget_kind(), list.to_json(&options).as_bytes(), &STRICT);
+        prop_assert_eq!(json.as_ref(), Ok(&list));
+        let yaml = ObjectList::from_yaml(&gadget_kind(), list.to_yaml(&options).as_bytes(), &STRICT);
+        prop_assert_eq!(yaml.as_ref(), Ok(&list));
+    }
+
+    #[test]
+    fn fields_that_nobody_knows_survive_every_change(gadget in gadget(), name in "[a-z]{1,8}") {
+        let mut bytes = gadget.encode();
+        bytes.extend_from_slice(UNKNOWN);
+        let mut object = Object::decode(&gadget_kind(), &bytes).expect("a gadget");
+        object.set_name(&name);
+        object.default();
+        object.copy_status_from(&gadget).expect("the same kind");
+        let again = Object::decode(&gadget_kind(), &object.encode()).expect("a gadget");
+        prop_assert_eq!(again.message().unknown_fields().count(), 1);
+        prop_assert_eq!(again.name(), name);
+    }
+
+    /// proves: HUB-03
+    #[test]
+    fn defaulting_twice_is_defaulting_once(mut gadget in gadget()) {
+        gadget.default();
+        let once = gadget.clone();
+        gadget.default();
+        prop_assert_eq!(gadget, once);
+    }
+
+    #[test]
+    fn an_object_equals_itself_and_validation_never_panics(gadget in gadget()) {
+        prop_assert!(gadget.same(&gadget.clone()));
+        let found = gadget.validate(Some(&gadget));
+        prop_assert!(found.iter().all(|violation| !violation.message.contains("immutable")));
+    }
+
+    /// proves: HUB-05
+    #[test]
+    fn nothing_is_lost_between_versions(gadget in gadget()) {
+        for version in ["v1beta1", "v2alpha1"] {
+            let other = kind(&format!("gadgets.{version}.testkit"));
+            let shown = scheme().from_hub(&gadget, &other).expect("convertible");
+            // The way through JSON is the way through a client.
+            let text = shown.to_json(&JsonOptions::rest());
+            let shown = Object::from_json(&other, text.as_bytes(), &STRICT).expect("our own JSON");
+            let back = scheme().to_hub(&shown.object).expect("convertible");
+            prop_assert_eq!(&back, &gadget);
+        }
+    }
+
+    /// proves: HUB-05
+    #[test]
+    fn spokes_come_back_as_they_were_written(
+        mode in proptest::option::of("[a-z]{0,4}"),
+        size in proptest::option::of(0..1_000_000_i64),
+        zones in proptest::option::of("[a-c, ]{0,8}"),
+        note in proptest::option::of("[ -~]{0,8}"),
+    ) {
+        let other = kind("gadgets.v1beta1.testkit");
+        let mut spoke = Object::from_typed(&other, &orrery_testkit::v1beta1::Gadget {
+            spec: Some(orrery_testkit::v1beta1::GadgetSpec { mode, size_gib: size, zones, url: None, note }),
+            ..Default::default()
+        }).expect("a gadget");
+        spoke.set_name("g");
+        let hub = scheme().to_hub(&spoke).expect("convertible");
+        prop_assert_eq!(scheme().from_hub(&hub, &other).expect("convertible"), spoke);
+    }
+
+    /// proves: HUB-05
+    #[test]
+    fn nothing_is_lost_between_one_resource_and_several(bundle in bundle()) {
+        let storage = scheme().spoke(bundle.kind(), "storage").expect("registered");
+        let parts = storage.from_hub(&bundle).expect("convertible");
+        prop_assert_eq!(storage.to_hub(&parts).expect("convertible"), bundle);
+    }
+
+    #[test]
+    fn any_json_is_read_or_refused(spec in any_json(), metadata in any_json()) {
+        let value = serde_json::json!({"metadata": metadata, "spec": spec});
+        let strict = Object::from_json_value(&gadget_kind(), &value, &STRICT);
+        let lenient = Object::from_json_value(&gadget_kind(), &value, &DecodeOptions::lenient());
+        if let Ok(read) = strict {
+            prop_assert_eq!(lenient.expect("lenient reads more"), read.clone());
+            read.object.validate(None);
+            let again = Object::decode(&gadget_kind(), &read.object.encode());
+            prop_assert_eq!(again.expect("what was read can be stored"), read.object);
+        }
+    }
+
+    #[test]
+    fn any_json_is_the_same_as_yaml(value in any_json()) {
+        let text = value_to_yaml(&serde_json::json!({ "value": value }));
+        let read = parse_manifests("f.yaml", text.as_bytes()).expect("our own YAML");
+        prop_assert_eq!(&read[0].value["value"], &value, "{}", text);
+    }
+
+    #[test]
+    fn no_bytes_are_too_much(bytes in noise()) {
+        let _ = parse_json(&bytes);
+        let _ = parse_manifests("f.yaml", &bytes);
+        let _ = scheme().read_manifests("f.json", &bytes);
+        if let Ok(object) = Object::decode(&gadget_kind(), &bytes) {
+            object.validate(None);
+            let _ = object.to_yaml(&JsonOptions::default());
+        }
+    }
+
+    #[test]
+    fn no_text_is_too_much(text in text_like()) {
+        if let Ok(manifests) = parse_manifests("f.yaml", text.as_bytes()) {
+            for manifest in manifests {
+                manifest.locate("spec.zones[0]");
+                let _ = scheme().read_value(&manifest.value, &DecodeOptions::lenient());
+            }
+        }
+        let _ = orrery_api::LabelSelector::parse(&text);
+        let _ = orrery_api::FieldSelector::parse(&text, &gadget_kind());
+        let _ = scheme().resolve(&text, &text);
+    }
+}
