@@ -1,6 +1,8 @@
 //! Files with resources: read whole, checked whole, before anything is sent.
 use anyhow::{Context as _, bail};
-use orrery_api::{Manifest, Scheme, parse_manifests};
+use orrery_api::{
+    DecodeError, DecodeOptions, Manifest, ReadError, Scheme, Violation, parse_manifests,
+};
 use orrery_proto::hub::v1::{DiscoverResponse, Violation as WireViolation};
 use serde_json::Value;
 use std::io::Read as _;
@@ -14,10 +16,11 @@ pub fn read(files: &[PathBuf], project: Option<&str>) -> anyhow::Result<Vec<Mani
     let mut all = Vec::new();
     for file in files {
         let (source, bytes) = read_bytes(file)?;
-        all.extend(parse_manifests(&source, &bytes)?);
-    }
-    if all.is_empty() {
-        bail!("there is no resource in {}", list(files));
+        let manifests = parse_manifests(&source, &bytes)?;
+        if manifests.is_empty() {
+            bail!("there is no resource in {source}");
+        }
+        all.extend(manifests);
     }
     if let Some(project) = project {
         for manifest in &mut all {
@@ -47,16 +50,24 @@ pub fn check(manifests: &[Manifest], server: &DiscoverResponse) -> anyhow::Resul
 }
 
 fn problems(scheme: &Scheme, manifest: &Manifest) -> Vec<String> {
-    use orrery_api::{DecodeError, ReadError};
-    match scheme.read_value(&manifest.value, &orrery_api::DecodeOptions::default()) {
-        Ok(decoded) => {
-            let violations = decoded.object.validate(None);
-            violations.iter().map(|violation| manifest.describe(violation)).collect()
-        }
-        Err(ReadError::Decode(DecodeError::Invalid(violations))) => {
-            violations.iter().map(|violation| manifest.describe(violation)).collect()
-        }
+    match violations(scheme, manifest) {
+        Ok(violations) => violations.iter().map(|each| manifest.describe(each)).collect(),
         Err(other) => vec![format!("{}: {other}", manifest.at(""))],
+    }
+}
+
+/// What is wrong with its fields: those that are unknown or of another type, and those that break a
+/// rule, in one go where the first leave enough to look at.
+fn violations(scheme: &Scheme, manifest: &Manifest) -> Result<Vec<Violation>, ReadError> {
+    match scheme.read_value(&manifest.value, &DecodeOptions::default()) {
+        Ok(decoded) => Ok(decoded.object.validate(None)),
+        Err(ReadError::Decode(DecodeError::Invalid(mut found))) => {
+            if let Ok(rest) = scheme.read_value(&manifest.value, &DecodeOptions::lenient()) {
+                found.extend(rest.object.validate(None));
+            }
+            Ok(found)
+        }
+        Err(other) => Err(other),
     }
 }
 
@@ -102,9 +113,4 @@ fn fill_project(value: &mut Value, project: &str) {
     if !metadata.contains_key("project") && !metadata.contains_key("namespace") {
         metadata.insert("project".into(), project.into());
     }
-}
-
-fn list(files: &[PathBuf]) -> String {
-    let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    names.join(", ")
 }

@@ -26,7 +26,7 @@ fn case(what: &'static str, file: impl Into<Vec<u8>>, said: &'static [&'static s
 
 fn cases() -> Vec<Case> {
     let deep = format!("{WORKLOAD}  x: {}{}", "[".repeat(200), "]".repeat(200));
-    let large = format!("{WORKLOAD}# {}", "x".repeat(2 << 20));
+    let large = WORKLOAD.replace("\"60\"", &format!("\"{}\"", "x".repeat(2 << 20)));
     vec![
         case("broken YAML", "kind: [\n", &["bad.yaml:"]),
         case("bad UTF-8", b"kind: \xff\xfe\n".to_vec(), &["bad.yaml", "UTF-8"]),
@@ -47,19 +47,23 @@ fn cases() -> Vec<Case> {
         ),
         case(
             "an unknown field",
-            WORKLOAD.replace("args", "arguments"),
-            &["bad.yaml:9:", "spec.process.arguments", "args"],
+            WORKLOAD.replace("args", "arggs"),
+            &["bad.yaml:9:", "spec.process.arggs", "did you mean \"args\""],
         ),
         case(
             "a value that is not allowed",
             format!("{WORKLOAD}  restartPolicy: sometimes\n"),
             &["bad.yaml:12:", "spec.restartPolicy", "onFailure"],
         ),
-        case("a missing field", WORKLOAD.replace("    command: sleep\n", ""), &["spec.process.command"]),
         case(
-            "two mistakes at once",
-            WORKLOAD.replace("    command: sleep\n", "").replace("[local]", "[]"),
-            &["spec.process.command", "spec.placement.nodes"],
+            "a missing field",
+            WORKLOAD.replace("    command: sleep\n", ""),
+            &["spec.process.command"],
+        ),
+        case(
+            "three mistakes at once",
+            WORKLOAD.replace("command:", "comand:").replace("[local]", "[]"),
+            &["spec.process.comand", "spec.process.command", "spec.placement.nodes"],
         ),
     ]
 }
@@ -91,7 +95,8 @@ fn what_only_the_server_can_know_is_said_with_its_place_too() {
     let said = home.orrery(&["apply", "-f", file.to_str().unwrap()]).bad(1);
     assert!(said.contains("project \"nowhere\" not found"), "{said}");
     let instance = WORKLOAD.replace("kind: Workload", "kind: WorkloadInstance");
-    let instance = instance.replace("  placement:\n    nodes: [local]\n", "  workload: web\n  node: local\n");
+    let instance =
+        instance.replace("  placement:\n    nodes: [local]\n", "  workload: web\n  node: local\n");
     let file = home.write("i.yaml", instance);
     let said = home.orrery(&["apply", "-f", file.to_str().unwrap()]).bad(1);
     assert!(said.contains("written by the server only"), "{said}");

@@ -13,7 +13,10 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Waits until `look` finds something.
 #[track_caller]
-#[allow(clippy::disallowed_methods, reason = "other processes tell nobody: all there is is to look")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "other processes tell nobody: all there is is to look"
+)]
 pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     for _ in 0..SOON.as_millis() / LOOK_AGAIN.as_millis() {
         if let Some(found) = look() {
@@ -76,7 +79,7 @@ impl Home {
                 panic!("it ended instead of getting ready: {said}{error}");
             }
         }
-        Up { child, said }
+        Up { child }
     }
 }
 
@@ -122,19 +125,9 @@ impl Done {
 /// A running `orrery up`, ended with the test.
 pub struct Up {
     child: Child,
-    pub said: String,
 }
 
 impl Up {
-    pub fn url(&self) -> &str {
-        let line = self.said.lines().find(|line| line.contains("server ")).unwrap();
-        line.split_whitespace().last().unwrap()
-    }
-
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Presses Ctrl-C and waits for the end.
     pub fn interrupt(&mut self) -> ExitStatus {
         signal(self.child.id(), rustix::process::Signal::INT);

@@ -9,7 +9,8 @@ fn a_server_that_is_not_available_is_said_once() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    for command in [&["get", "projects"][..], &["version"], &["apply", "-f", "examples/hello.yaml"]] {
+    for command in [&["get", "projects"][..], &["version"], &["apply", "-f", "examples/hello.yaml"]]
+    {
         let arguments = [command, &["--server", &url]].concat();
         let said = home.orrery(&arguments).bad(3);
         assert!(said.contains(&format!("the server at {url} is not available")), "{said}");

@@ -22,7 +22,7 @@ fn authority() -> Authority {
 fn identity(authority: &Authority, home: &Home, role: Role, name: &str) -> Vec<String> {
     let folder = home.path(&format!("{role}-{name}"));
     std::fs::create_dir_all(&folder).unwrap();
-    let request = IssueRequest::new(role, name).dns("localhost").ip([127, 0, 0, 1].into());
+    let request = IssueRequest::new(role, name).dns("localhost").ip([127, 0, 0, 1]);
     let files = authority.issue(&request, validity()).unwrap().write_to(&folder).unwrap();
     let text = |path: Option<std::path::PathBuf>| path.unwrap().display().to_string();
     vec![
@@ -115,7 +115,9 @@ fn server_agent_and_command_line_know_each_other_by_certificate() {
 fn a_part_of_the_files_or_open_files_are_refused() {
     let home = Home::new();
     let files = identity(&authority(), &home, Role::User, "alice");
-    let said = home.orrery(&with(&["get", "projects", "--server", "https://127.0.0.1:1"], &files[..4])).bad(1);
+    let said = home
+        .orrery(&with(&["get", "projects", "--server", "https://127.0.0.1:1"], &files[..4]))
+        .bad(1);
     assert!(said.contains("key"), "it names what is missing: {said}");
     let key = Path::new(&files[5]);
     std::fs::set_permissions(key, std::fs::Permissions::from_mode(0o644)).unwrap();

@@ -91,7 +91,8 @@ fn a_watch_prints_what_changes() {
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(watching.stdout.take().unwrap()));
+    let mut lines =
+        std::io::BufRead::lines(std::io::BufReader::new(watching.stdout.take().unwrap()));
     let initial: Vec<String> = lines.by_ref().take(2).map(Result::unwrap).collect();
     assert_eq!(initial, ["project/default", "project/system"]);
     home.orrery(&["apply", "-f", "examples/hello.yaml"]).good();
@@ -109,7 +110,10 @@ fn output_comes_as_asked_for() {
     assert!(yaml.starts_with("apiVersion: core.orrery.dev/v1\nkind: Project\n"), "{yaml}");
     let json = home.orrery(&["get", "projects", "-o", "json"]).good();
     let list: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!((&list["kind"], list["items"].as_array().unwrap().len()), (&"ProjectList".into(), 2));
+    assert_eq!(
+        (&list["kind"], list["items"].as_array().unwrap().len()),
+        (&"ProjectList".into(), 2)
+    );
     let versions = home.orrery(&["version"]).good();
     let own = env!("CARGO_PKG_VERSION");
     assert_eq!(versions, format!("client: {own}\nserver: {own}\n"));
