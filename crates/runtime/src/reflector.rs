@@ -119,3 +119,6 @@ impl<T: prost::Message + prost::Name + Default> Reflector<T> {
 fn typed<T: prost::Message + prost::Name + Default>(object: &Object) -> Result<T, Error> {
     object.typed().map_err(|error| Error::Internal(format!("cannot read {}: {error}", T::NAME)))
 }
+
+#[cfg(test)]
+mod tests;

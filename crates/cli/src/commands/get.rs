@@ -134,6 +134,7 @@ impl Query {
             encoding: Encoding::Json.into(),
         };
         let mut events = self.server.watch(request).await?;
+        printer.going_on();
         let mut initial = Some(Vec::new());
         loop {
             let event = tokio::select! {

@@ -23,6 +23,11 @@ impl Printer {
         Self { format, kind, table, style: style::stdout(), printed: 0 }
     }
 
+    /// More will follow, one at a time.
+    pub fn going_on(&mut self) {
+        self.table.leave_room();
+    }
+
     /// One page of a list, or everything at once.
     pub fn many(&mut self, objects: &[Value]) -> anyhow::Result<()> {
         match self.format {

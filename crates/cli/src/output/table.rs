@@ -47,6 +47,17 @@ impl Table {
         cells
     }
 
+    /// Leaves room for the words that states change to, so that a table that goes on stays straight.
+    pub fn leave_room(&mut self) {
+        let mut room = self.header();
+        for cell in &mut room {
+            if matches!(cell.as_str(), "STATE" | "PHASE") {
+                "NotScheduled".clone_into(cell);
+            }
+        }
+        self.fit(&[room]);
+    }
+
     /// Makes room for these rows; lines that follow keep the same columns.
     pub fn fit(&mut self, rows: &[Vec<String>]) {
         for row in rows {

@@ -49,7 +49,7 @@ impl Senders {
 
     /// The certificate that an agent of this name is connected with.
     pub fn certificate_of(&self, agent: &str) -> Option<Option<Fingerprint>> {
-        self.sessions.lock().get(agent).map(|session| session.certificate.clone())
+        self.sessions.lock().get(agent).map(|session| session.certificate)
     }
 
     /// Leaves each message with its receiver; those for agents that are not connected are dropped,
