@@ -149,6 +149,12 @@ impl Builder {
     ) -> Result<(), Flaw> {
         let flaw = |message| Flaw { at, message };
         if self.awaits_key() {
+            if anchor != 0 {
+                let (value, cost) =
+                    (Value::String(text.to_owned()), Cost { nodes: 1, bytes: text.len() });
+                let place = Place { at, inside: Inside::Nothing };
+                self.anchors.insert(anchor, Anchored { value, place, cost });
+            }
             return self.key(text, style, at);
         }
         let value = match (tag, style) {

@@ -186,6 +186,9 @@ fn aliases_repeat_values_within_bounds() {
     let found = parse("a: &x [1, 2]\nb: *x\n");
     assert_eq!(found[0].value, json!({"a": [1, 2], "b": [1, 2]}));
 
+    let found = parse("&k key: 1\nother: *k\n");
+    assert_eq!(found[0].value, json!({"key": 1, "other": "key"}));
+
     let mut bomb = "a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol]\n".to_owned();
     for level in 1..20 {
         let before = level - 1;
