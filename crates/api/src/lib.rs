@@ -25,6 +25,7 @@ mod kind;
 mod lookup;
 mod manifest;
 mod object;
+mod path;
 mod schema;
 mod scheme;
 mod select;
@@ -56,7 +57,7 @@ pub use scheme::{
 pub use select::{FieldSelector, LabelSelector, SelectorError};
 pub use table::{Cell, age, human_duration, table_cells};
 pub use validate::{is_label_value, is_name, is_qualified_name, validate};
-pub use violation::{Reason, Violation};
+pub use violation::{PROBLEMS_MAX, Reason, Violation};
 
 /// Identity of a resource and what the server knows about it.
 pub use orrery_proto::meta::v1::{ListMeta, ObjectMeta};

@@ -6,6 +6,10 @@ use crate::suggest::did_you_mean;
 /// Longest part of a user's value that an error repeats; a message must stay readable.
 const ECHO_CHARS_MAX: usize = 80;
 
+/// Most problems that are named at once. More would not be read, and a hostile resource could
+/// make an answer many times its own size.
+pub const PROBLEMS_MAX: usize = 100;
+
 /// What is wrong, where, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
@@ -149,6 +153,35 @@ impl fmt::Display for Violation {
     }
 }
 
+/// Collects problems up to [`PROBLEMS_MAX`]; those beyond it are not even put into words.
+#[derive(Default)]
+pub(crate) struct Findings {
+    found: Vec<Violation>,
+    more: bool,
+}
+
+impl Findings {
+    pub fn report(&mut self, make: impl FnOnce() -> Violation) {
+        match self.found.len() < PROBLEMS_MAX {
+            true => self.found.push(make()),
+            false => self.more = true,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// The problems, with a last one that says so if there are more.
+    pub fn into_vec(mut self) -> Vec<Violation> {
+        if self.more {
+            let message = format!("Too many: the first {PROBLEMS_MAX} problems are named");
+            self.found.push(Violation::new("", Reason::TooMany, message));
+        }
+        self.found
+    }
+}
+
 /// Joins violations for one line of an error.
 pub(crate) fn summarize(violations: &[Violation]) -> String {
     violations.iter().map(Violation::to_string).collect::<Vec<_>>().join("; ")
@@ -194,6 +227,17 @@ mod tests {
             unknown.strict_text(),
             "unknown field \"spec.replicaz\", did you mean \"replicas\"?"
         );
+    }
+
+    #[test]
+    fn problems_are_named_up_to_a_limit() {
+        let mut findings = Findings::default();
+        for index in 0..PROBLEMS_MAX + 5 {
+            findings.report(|| Violation::forbidden(format!("a[{index}]"), "no"));
+        }
+        let found = findings.into_vec();
+        assert_eq!(found.len(), PROBLEMS_MAX + 1);
+        assert_eq!(found[PROBLEMS_MAX].to_string(), "Too many: the first 100 problems are named");
     }
 
     #[test]

@@ -12,8 +12,9 @@ use super::{
 };
 use crate::{
     kind::Kind,
+    path::Path,
     schema::{Element, FieldSchema, MessageId, MessageSchema, Scalar, Schema, Shape, WellKnown},
-    violation::{Reason, Violation, summarize},
+    violation::{Findings, Reason, Violation, summarize},
 };
 
 /// The other name of `project` in metadata.
@@ -30,8 +31,8 @@ pub(crate) fn decode(
     decoder.check_type(kind, value);
     let message = decoder.message(Schema::ROOT, value, WIRE_DEPTH_MAX);
     match message {
-        Some(message) if decoder.problems.is_empty() => Ok((message, decoder.warnings)),
-        Some(_) | None => Err(DecodeError::Invalid(decoder.problems)),
+        Some(message) if decoder.problems.is_empty() => Ok((message, decoder.warnings.into_vec())),
+        Some(_) | None => Err(DecodeError::Invalid(decoder.problems.into_vec())),
     }
 }
 
@@ -43,7 +44,7 @@ pub(crate) fn decode_default(schema: &Schema, field: &FieldSchema) -> Result<Pro
     let decoded = decoder.field(field, &value, WIRE_DEPTH_MAX);
     match decoded {
         Some(decoded) if decoder.problems.is_empty() => Ok(decoded),
-        Some(_) | None => Err(summarize(&decoder.problems)),
+        Some(_) | None => Err(summarize(&decoder.problems.into_vec())),
     }
 }
 
@@ -51,48 +52,21 @@ pub(crate) fn decode_default(schema: &Schema, field: &FieldSchema) -> Result<Pro
 pub(super) struct Decoder<'a> {
     schema: &'a Schema,
     options: &'a DecodeOptions,
-    path: String,
-    problems: Vec<Violation>,
-    warnings: Vec<Violation>,
+    pub(super) path: Path,
+    problems: Findings,
+    warnings: Findings,
 }
-
-/// Where the path ended before a step was taken.
-pub(super) struct Mark(usize);
 
 impl<'a> Decoder<'a> {
     fn new(schema: &'a Schema, options: &'a DecodeOptions) -> Self {
-        let (problems, warnings) = (Vec::new(), Vec::new());
-        Self { schema, options, path: String::new(), problems, warnings }
-    }
-
-    pub(super) fn enter_field(&mut self, name: &str) -> Mark {
-        let mark = Mark(self.path.len());
-        if !self.path.is_empty() {
-            self.path.push('.');
-        }
-        self.path.push_str(name);
-        mark
-    }
-
-    pub(super) fn enter_index(&mut self, index: usize) -> Mark {
-        self.enter_key(&index.to_string())
-    }
-
-    fn enter_key(&mut self, key: &str) -> Mark {
-        let mark = Mark(self.path.len());
-        self.path.push('[');
-        self.path.push_str(key);
-        self.path.push(']');
-        mark
-    }
-
-    pub(super) fn leave(&mut self, mark: Mark) {
-        self.path.truncate(mark.0);
+        let (problems, warnings) = (Findings::default(), Findings::default());
+        Self { schema, options, path: Path::default(), problems, warnings }
     }
 
     pub(super) fn mismatch(&mut self, mismatch: Mismatch) {
         let Mismatch { expected, found } = mismatch;
-        self.problems.push(Violation::wrong_type(self.path.clone(), &expected, found));
+        let path = self.path.as_str();
+        self.problems.report(|| Violation::wrong_type(path, &expected, found));
     }
 
     /// Takes `levels` of the nesting that is left, or notes that there is none.
@@ -100,7 +74,8 @@ impl<'a> Decoder<'a> {
         let left = depth.checked_sub(levels);
         if left.is_none() {
             let message = "Invalid value: nested too deeply: use fewer levels";
-            self.problems.push(Violation::new(self.path.clone(), Reason::Invalid, message));
+            let path = self.path.as_str();
+            self.problems.report(|| Violation::new(path, Reason::Invalid, message));
         }
         left
     }
@@ -113,7 +88,7 @@ impl<'a> Decoder<'a> {
                 && found != expected
             {
                 let why = format!("must be {expected:?}");
-                self.problems.push(Violation::invalid(field, format_args!("{found:?}"), &why));
+                self.problems.report(|| Violation::invalid(field, format!("{found:?}"), &why));
             }
         }
     }
@@ -129,9 +104,9 @@ impl<'a> Decoder<'a> {
         let mut message = DynamicMessage::new(schema.descriptor.clone());
         let mut chosen: Vec<Option<&str>> = vec![None; schema.oneofs.len()];
         for (name, value) in entries {
-            let mark = self.enter_field(name);
+            let mark = self.path.enter_field(name);
             self.entry(schema, name, value, depth, &mut chosen, &mut message);
-            self.leave(mark);
+            self.path.leave(mark);
         }
         if schema.is_metadata {
             self.check_project(entries);
@@ -170,16 +145,18 @@ impl<'a> Decoder<'a> {
 
     fn unknown(&mut self, schema: &MessageSchema, name: &str) {
         let known = schema.fields.iter().map(|field| field.json_name.as_str());
-        let violation = Violation::unknown_field(self.path.clone(), name, known);
+        let path = self.path.as_str();
         match self.options.unknown_fields {
-            UnknownFields::Refuse => self.problems.push(violation),
-            UnknownFields::Drop => self.warnings.push(violation),
+            UnknownFields::Refuse => &mut self.problems,
+            UnknownFields::Drop => &mut self.warnings,
         }
+        .report(|| Violation::unknown_field(path, name, known));
     }
 
     fn second_branch(&mut self, first: &str, second: &str) {
         let why = format!("only one of {first:?} and {second:?} may be set: remove the other");
-        self.problems.push(Violation::forbidden(self.path.clone(), &why));
+        let path = self.path.as_str();
+        self.problems.report(|| Violation::forbidden(path, &why));
     }
 
     fn check_project(&mut self, entries: &Map<String, Value>) {
@@ -190,7 +167,7 @@ impl<'a> Decoder<'a> {
             let why =
                 format!("must be {project:?}: namespace and project are two names of one value");
             let path = format!("{}.{NAMESPACE}", self.path);
-            self.problems.push(Violation::invalid(path, format_args!("{namespace:?}"), &why));
+            self.problems.report(|| Violation::invalid(path, format!("{namespace:?}"), &why));
         }
     }
 
@@ -222,9 +199,9 @@ impl<'a> Decoder<'a> {
     ) -> Option<ProtoValue> {
         let mut list = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
-            let mark = self.enter_index(index);
+            let mark = self.path.enter_index(index);
             list.extend(self.element(field, element, item, depth));
-            self.leave(mark);
+            self.path.leave(mark);
         }
         Some(ProtoValue::List(list))
     }
@@ -240,10 +217,10 @@ impl<'a> Decoder<'a> {
         let depth = self.descend(depth, 1)?;
         let mut map = HashMap::with_capacity(entries.len());
         for (name, value) in entries {
-            let mark = self.enter_key(name);
+            let mark = self.path.enter_key(name);
             let key = scalar::decode_key(key, name).map_err(|mismatch| self.mismatch(mismatch));
             let value = self.element(field, element, value, depth);
-            self.leave(mark);
+            self.path.leave(mark);
             if let (Ok(key), Some(value)) = (key, value) {
                 map.insert(key, value);
             }

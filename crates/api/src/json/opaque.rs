@@ -20,9 +20,9 @@ impl Decoder<'_> {
         let depth = self.descend(depth, 2)?;
         let mut map = HashMap::with_capacity(fields.len());
         for (key, value) in fields {
-            let mark = self.enter_field(key);
+            let mark = self.path.enter_field(key);
             let value = self.opaque_value(&value_type, value, depth);
-            self.leave(mark);
+            self.path.leave(mark);
             map.insert(MapKey::String(key.clone()), ProtoValue::Message(value?));
         }
         let mut message = DynamicMessage::new(descriptor.clone());
@@ -41,9 +41,9 @@ impl Decoder<'_> {
         let depth = self.descend(depth, 1)?;
         let mut list = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
-            let mark = self.enter_index(index);
+            let mark = self.path.enter_index(index);
             let item = self.opaque_value(&value_type, item, depth);
-            self.leave(mark);
+            self.path.leave(mark);
             list.push(ProtoValue::Message(item?));
         }
         let mut message = DynamicMessage::new(descriptor.clone());

@@ -8,7 +8,10 @@ use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess};
 use serde_json::{Map, Number, Value};
 
 use super::{DecodeError, JSON_BYTES_MAX, JSON_DEPTH_MAX};
-use crate::violation::{Reason, Violation};
+use crate::{
+    path::Path,
+    violation::{Findings, Reason, Violation},
+};
 
 /// Parses JSON text of one resource. Size, UTF-8, depth and duplicate keys are checked here, all
 /// before anything is built from the values.
@@ -25,14 +28,14 @@ pub(crate) fn parse_json_up_to(text: &[u8], limit: usize) -> Result<Value, Decod
         .map_err(|error| DecodeError::NotUtf8 { offset: error.valid_up_to() })?;
     let state = State::default();
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let seed = Seed { state: &state, path: String::new(), depth: 0 };
+    let seed = Seed { state: &state, place: Place::Root, depth: 0 };
     let parsed = seed.deserialize(&mut deserializer);
     let parsed = parsed.and_then(|value| deserializer.end().map(|()| value));
     if let Some(path) = state.too_deep.take() {
         return Err(DecodeError::TooDeep { path, limit: JSON_DEPTH_MAX });
     }
     let value = parsed.map_err(|error| syntax_error(&error))?;
-    let duplicates = state.duplicates.into_inner();
+    let duplicates = state.duplicates.into_inner().into_vec();
     if duplicates.is_empty() { Ok(value) } else { Err(DecodeError::Invalid(duplicates)) }
 }
 
@@ -47,28 +50,54 @@ fn syntax_error(error: &serde_json::Error) -> DecodeError {
 /// What the parser learns beside the value.
 #[derive(Default)]
 struct State {
-    duplicates: RefCell<Vec<Violation>>,
+    duplicates: RefCell<Findings>,
     too_deep: Cell<Option<String>>,
 }
 
-/// Builds one value and knows where in the text it is.
+/// Where in the text a value is. It is put into words only for a problem.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Root,
+    Key(&'a Place<'a>, &'a str),
+    Index(&'a Place<'a>, usize),
+}
+
+impl Place<'_> {
+    fn path(&self) -> String {
+        let mut path = Path::default();
+        self.write(&mut path);
+        path.to_string()
+    }
+
+    fn write(&self, path: &mut Path) {
+        match self {
+            Self::Root => {}
+            Self::Key(parent, key) => {
+                parent.write(path);
+                path.enter_field(key);
+            }
+            Self::Index(parent, index) => {
+                parent.write(path);
+                path.enter_index(*index);
+            }
+        }
+    }
+}
+
+/// Builds one value.
 struct Seed<'a> {
     state: &'a State,
-    path: String,
+    place: Place<'a>,
     depth: usize,
 }
 
-impl Seed<'_> {
-    fn child<E: de::Error>(&self, path: String) -> Result<Seed<'_>, E> {
+impl<'a> Seed<'a> {
+    fn child<E: de::Error>(&'a self, place: Place<'a>) -> Result<Self, E> {
         if JSON_DEPTH_MAX < self.depth + 1 {
-            self.state.too_deep.set(Some(self.path.clone()));
+            self.state.too_deep.set(Some(self.place.path()));
             return Err(E::custom("nested too deeply"));
         }
-        Ok(Seed { state: self.state, path, depth: self.depth + 1 })
-    }
-
-    fn key_path(&self, key: &str) -> String {
-        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+        Ok(Self { state: self.state, place, depth: self.depth + 1 })
     }
 }
 
@@ -112,8 +141,8 @@ impl<'de> de::Visitor<'de> for Seed<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
         loop {
-            let path = format!("{}[{}]", self.path, list.len());
-            match items.next_element_seed(self.child(path)?)? {
+            let place = Place::Index(&self.place, list.len());
+            match items.next_element_seed(self.child(place)?)? {
                 Some(item) => list.push(item),
                 None => return Ok(Value::Array(list)),
             }
@@ -123,13 +152,14 @@ impl<'de> de::Visitor<'de> for Seed<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
-            let path = self.key_path(&key);
-            let value = entries.next_value_seed(self.child(path.clone())?)?;
-            if map.insert(key.clone(), value).is_some() {
-                let message = format!("Duplicate value: {key:?}: the field is written twice");
-                let duplicate = Violation::new(path, Reason::Duplicate, message);
-                self.state.duplicates.borrow_mut().push(duplicate);
+            let place = Place::Key(&self.place, &key);
+            let value = entries.next_value_seed(self.child(place)?)?;
+            if map.contains_key(&key) {
+                let message = "Duplicate value: the field is written twice";
+                let duplicate = || Violation::new(place.path(), Reason::Duplicate, message);
+                self.state.duplicates.borrow_mut().report(duplicate);
             }
+            map.insert(key, value);
         }
         Ok(Value::Object(map))
     }
@@ -158,8 +188,8 @@ mod tests {
     fn all_duplicate_keys_are_named() {
         check(
             br#"{"a": {"b": 1, "b": 2}, "c": [{"d": 1, "d": 1}]}"#,
-            "a.b: Duplicate value: \"b\": the field is written twice; \
-             c[0].d: Duplicate value: \"d\": the field is written twice",
+            "a.b: Duplicate value: the field is written twice; \
+             c[0].d: Duplicate value: the field is written twice",
         );
     }
 

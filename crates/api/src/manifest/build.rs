@@ -2,7 +2,9 @@
 use std::{collections::HashMap, mem};
 
 use serde_json::{Map, Value};
-use serde_saphyr::granit_parser::{self, Event, Parser, ScalarStyle, Span, Tag};
+use serde_saphyr::granit_parser::{
+    self, ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, Tag,
+};
 
 use super::{
     FILE_BYTES_MAX, NODES_MAX,
@@ -35,13 +37,21 @@ pub(super) fn parse_documents(text: &str) -> Result<Vec<Document>, Flaw> {
     let mut builder = Builder::default();
     let options = granit_parser::options! { emit_comments: false };
     for event in Parser::new_from_str_with_options(text, options) {
-        let (event, span) = event.map_err(|error| Flaw {
-            at: Position { line: error.marker().line(), column: error.marker().col() + 1 },
-            message: error.info(),
-        })?;
+        let (event, span) = event.map_err(|error| syntax_flaw(&error))?;
         builder.event(event, &span)?;
     }
     Ok(builder.documents)
+}
+
+fn syntax_flaw(error: &ScanError) -> Flaw {
+    let at = Position { line: error.marker().line(), column: error.marker().col() + 1 };
+    let nested = matches!(error.kind(), ErrorKind::RecursionLimitExceeded);
+    let message = if nested { too_deep() } else { error.info() };
+    Flaw { at, message }
+}
+
+fn too_deep() -> String {
+    format!("nested too deeply: at most {JSON_DEPTH_MAX} levels are allowed")
 }
 
 #[derive(Default)]
@@ -149,6 +159,12 @@ impl Builder {
     ) -> Result<(), Flaw> {
         let flaw = |message| Flaw { at, message };
         if self.awaits_key() {
+            if anchor != 0 {
+                let (value, cost) =
+                    (Value::String(text.to_owned()), Cost { nodes: 1, bytes: text.len() });
+                let place = Place { at, inside: Inside::Nothing };
+                self.anchors.insert(anchor, Anchored { value, place, cost });
+            }
             return self.key(text, style, at);
         }
         let value = match (tag, style) {
@@ -197,8 +213,7 @@ impl Builder {
             return Err(Flaw { at, message: "a key must be plain text".to_owned() });
         }
         if JSON_DEPTH_MAX <= self.open.len() {
-            let message = format!("nested too deeply: at most {JSON_DEPTH_MAX} levels are allowed");
-            return Err(Flaw { at, message });
+            return Err(Flaw { at, message: too_deep() });
         }
         self.spend(Cost { nodes: 1, bytes: 0 }, at)?;
         self.open.push(open);

@@ -6,24 +6,40 @@ use super::{
     is_label_value, is_qualified_name,
     rules::{LABEL_VALUE_RULE, QUALIFIED_NAME_RULE},
 };
-use crate::{object::Object, scheme::SYSTEM_PROJECT, violation::Violation};
+use crate::{
+    object::Object,
+    path::Path,
+    scheme::SYSTEM_PROJECT,
+    violation::{Findings, Violation},
+};
 
 /// All annotations of one object, keys and values: they are for notes of tools, not for data.
 const ANNOTATIONS_BYTES_MAX: usize = 256 << 10;
 
-pub(super) fn validate(object: &Object) -> Vec<Violation> {
-    let mut found = Vec::new();
-    found.extend(check_project(object));
-    check_labels(object, &mut found);
-    check_annotations(object, &mut found);
+pub(super) fn validate(object: &Object, found: &mut Findings) {
+    if let Some(violation) = check_project(object) {
+        found.report(|| violation);
+    }
+    check_labels(object, found);
+    check_annotations(object, found);
     for (index, finalizer) in object.finalizers().into_iter().enumerate() {
         if !is_qualified_name(finalizer) {
             let path = format!("metadata.finalizers[{index}]");
-            let shown = format!("{finalizer:?}");
-            found.push(Violation::invalid(path, shown, QUALIFIED_NAME_RULE));
+            found.report(|| quoted(path, finalizer, QUALIFIED_NAME_RULE));
         }
     }
-    found
+}
+
+fn quoted(path: String, found: &str, why: &str) -> Violation {
+    Violation::invalid(path, format_args!("{found:?}"), why)
+}
+
+fn path_of(map: &str, key: &str) -> String {
+    let mut path = Path::default();
+    path.enter_field("metadata");
+    path.enter_field(map);
+    path.enter_key(key);
+    path.to_string()
 }
 
 fn check_project(object: &Object) -> Option<Violation> {
@@ -39,28 +55,24 @@ fn check_project(object: &Object) -> Option<Violation> {
     }
 }
 
-fn check_labels(object: &Object, found: &mut Vec<Violation>) {
+fn check_labels(object: &Object, found: &mut Findings) {
     for (key, value) in object.labels() {
-        let path = format!("metadata.labels[{key}]");
         if !is_qualified_name(key) {
-            found.push(Violation::invalid(&path, format_args!("{key:?}"), QUALIFIED_NAME_RULE));
+            found.report(|| quoted(path_of("labels", key), key, QUALIFIED_NAME_RULE));
         }
         if !is_label_value(value) {
-            found.push(Violation::invalid(&path, format_args!("{value:?}"), LABEL_VALUE_RULE));
+            found.report(|| quoted(path_of("labels", key), value, LABEL_VALUE_RULE));
         }
     }
 }
 
-fn check_annotations(object: &Object, found: &mut Vec<Violation>) {
+fn check_annotations(object: &Object, found: &mut Findings) {
     let annotations = object.annotations();
-    for key in annotations.keys() {
-        if !is_qualified_name(key) {
-            let path = format!("metadata.annotations[{key}]");
-            found.push(Violation::invalid(path, format_args!("{key:?}"), QUALIFIED_NAME_RULE));
-        }
+    for key in annotations.keys().filter(|key| !is_qualified_name(key)) {
+        found.report(|| quoted(path_of("annotations", key), key, QUALIFIED_NAME_RULE));
     }
     let size: usize = annotations.iter().map(|(key, value)| key.len() + value.len()).sum();
     if ANNOTATIONS_BYTES_MAX < size {
-        found.push(Violation::too_long("metadata.annotations", ANNOTATIONS_BYTES_MAX));
+        found.report(|| Violation::too_long("metadata.annotations", ANNOTATIONS_BYTES_MAX));
     }
 }

@@ -6,7 +6,10 @@ mod metadata;
 mod names;
 mod rules;
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use prost_reflect::{DynamicMessage, MapKey, Value};
 
@@ -16,19 +19,22 @@ use crate::{
     json::well_known_problem,
     lookup,
     object::{Object, same_value},
+    path::Path,
     schema::{Element, FieldSchema, MessageId, Schema, Shape},
-    violation::Violation,
+    violation::{Findings, Violation},
 };
 
 /// Everything that is wrong with `object`. `old` is the stored object on an update: what must not
 /// change is compared with it.
 pub fn validate(object: &Object, old: Option<&Object>) -> Vec<Violation> {
     let kind = object.kind();
-    let mut checker = Checker { schema: kind.schema(), path: String::new(), found: Vec::new() };
+    let (path, found) = (Path::default(), Findings::default());
+    let mut checker = Checker { schema: kind.schema(), path, found };
     let old_message = old.map(Object::message);
     checker.message(Schema::ROOT, &with_mandatory_parts(object), old_message);
-    let mut found = checker.found;
-    found.extend(metadata::validate(object));
+    let mut findings = checker.found;
+    metadata::validate(object, &mut findings);
+    let mut found = findings.into_vec();
     for validator in &kind.validators {
         found.extend(validator(object, old));
     }
@@ -37,31 +43,38 @@ pub fn validate(object: &Object, old: Option<&Object>) -> Vec<Violation> {
 
 /// An object without metadata or spec is checked as if they were empty, so that what is mandatory
 /// in them is named one by one.
-fn with_mandatory_parts(object: &Object) -> DynamicMessage {
-    let mut message = object.message().clone();
+fn with_mandatory_parts(object: &Object) -> Cow<'_, DynamicMessage> {
+    let mut message = Cow::Borrowed(object.message());
     let fields = &object.kind().fields;
     for part in std::iter::once(&fields.metadata).chain(&fields.spec) {
-        message.get_field_mut(part);
+        if !message.has_field(part) {
+            message.to_mut().get_field_mut(part);
+        }
     }
     message
 }
 
 struct Checker<'a> {
     schema: &'a Schema,
-    path: String,
-    found: Vec<Violation>,
+    path: Path,
+    found: Findings,
 }
 
 impl Checker<'_> {
+    /// Notes a problem of the field that the walk is at.
+    fn report(&mut self, make: impl FnOnce(&str) -> Violation) {
+        let path = self.path.as_str();
+        self.found.report(|| make(path));
+    }
+
     fn message(&mut self, id: MessageId, new: &DynamicMessage, old: Option<&DynamicMessage>) {
         let schema = self.schema.message(id);
         for field in &schema.fields {
-            let length = self.path.len();
-            push_field(&mut self.path, &field.json_name);
+            let mark = self.path.enter_field(&field.json_name);
             let value = lookup::get(new, &field.descriptor);
             let before = old.and_then(|old| lookup::get(old, &field.descriptor));
             self.field(field, value, before);
-            self.path.truncate(length);
+            self.path.leave(mark);
         }
         for oneof in schema.oneofs.iter().filter(|oneof| oneof.required) {
             let branches = || oneof.fields.iter().map(|index| &schema.fields[*index]);
@@ -71,7 +84,7 @@ impl Checker<'_> {
                     [only] => format!("set {only:?}"),
                     several => format!("set exactly one of {}", several.join(", ")),
                 };
-                self.found.push(Violation::required(self.path.clone(), &hint));
+                self.report(|path| Violation::required(path, &hint));
             }
         }
     }
@@ -82,7 +95,7 @@ impl Checker<'_> {
             if !same {
                 let shown = value.map_or_else(|| "nothing".to_owned(), |v| rules::show(field, v));
                 let why = "field is immutable: delete the object and create it again to change it";
-                self.found.push(Violation::invalid(self.path.clone(), shown, why));
+                self.report(|path| Violation::invalid(path, shown, why));
                 return;
             }
         }
@@ -91,24 +104,25 @@ impl Checker<'_> {
                 self.value(field, value, before);
             }
             Some(_) | None if field.rules.required => {
-                self.found.push(Violation::required(self.path.clone(), &rules::hint(field)));
+                self.report(|path| Violation::required(path, &rules::hint(field)));
             }
             Some(_) | None => {}
         }
     }
 
     fn value(&mut self, field: &FieldSchema, value: &Value, before: Option<&Value>) {
-        self.found.extend(rules::check_length(field, value, &self.path));
+        if let Some(violation) = rules::check_length(field, value, self.path.as_str()) {
+            self.report(|_| violation);
+        }
         let element = field.shape.element();
         match (field.shape, value) {
             (Shape::List(_), Value::List(items)) => self.list(field, items, before),
             (Shape::Map { .. }, Value::Map(entries)) => {
                 let before = before.and_then(Value::as_map);
                 for (key, value) in sorted(entries) {
-                    let length = self.path.len();
-                    push_key(&mut self.path, &rules::key_text(key));
+                    let mark = self.path.enter_key(&rules::key_text(key));
                     self.element(field, element, value, before.and_then(|old| old.get(key)));
-                    self.path.truncate(length);
+                    self.path.leave(mark);
                 }
             }
             (Shape::Single(_) | Shape::List(_) | Shape::Map { .. }, value) => {
@@ -121,14 +135,13 @@ impl Checker<'_> {
         let old_by_key = keyed(field, before.and_then(Value::as_list).unwrap_or_default());
         let mut seen = HashSet::new();
         for (index, item) in items.iter().enumerate() {
-            let length = self.path.len();
-            push_key(&mut self.path, &index.to_string());
+            let mark = self.path.enter_index(index);
             let key = rules::key_of(field, item);
             let first = self.unique(field, item, key, &mut seen);
             // Of several items with one key, only the first can be the one that was there.
             let old = key.filter(|_| first).and_then(|key| old_by_key.get(key).copied());
             self.element(field, field.shape.element(), item, old);
-            self.path.truncate(length);
+            self.path.leave(mark);
         }
     }
 
@@ -141,11 +154,11 @@ impl Checker<'_> {
         seen: &mut HashSet<String>,
     ) -> bool {
         if let Some(name) = field.key() {
-            return self.unique_key(field, &format!("{}.{name}", self.path), key, seen);
+            return self.unique_key(field, name, key, seen);
         }
         if field.is_set() && !seen.insert(rules::canonical(self.schema, field, item)) {
             let shown = rules::show(field, item);
-            self.found.push(Violation::duplicate(self.path.clone(), shown));
+            self.report(|path| Violation::duplicate(path, shown));
             return false;
         }
         true
@@ -154,7 +167,7 @@ impl Checker<'_> {
     fn unique_key(
         &mut self,
         field: &FieldSchema,
-        path: &str,
+        name: &str,
         key: Option<&str>,
         seen: &mut HashSet<String>,
     ) -> bool {
@@ -163,11 +176,13 @@ impl Checker<'_> {
             None if rules::key_is_required(self.schema, field) => true,
             None => {
                 let hint = "it tells the items of this list apart";
-                self.found.push(Violation::required(path, hint));
+                self.report(|path| Violation::required(format!("{path}.{name}"), hint));
                 true
             }
             Some(key) if !seen.insert(key.to_owned()) => {
-                self.found.push(Violation::duplicate(path, format_args!("{key:?}")));
+                self.report(|path| {
+                    Violation::duplicate(format!("{path}.{name}"), format!("{key:?}"))
+                });
                 false
             }
             Some(_) => true,
@@ -188,11 +203,13 @@ impl Checker<'_> {
             (Element::WellKnown(known), Value::Message(message)) => {
                 if let Some(why) = well_known_problem(known, message) {
                     let shown = rules::show(field, value);
-                    self.found.push(Violation::invalid(self.path.clone(), shown, why));
+                    self.report(|path| Violation::invalid(path, shown, why));
                 }
             }
             (Element::Scalar(_) | Element::Message(_) | Element::WellKnown(_), value) => {
-                self.found.extend(rules::check_scalar(field, value, &self.path));
+                if let Some(violation) = rules::check_scalar(field, value, self.path.as_str()) {
+                    self.report(|_| violation);
+                }
             }
         }
     }
@@ -200,19 +217,6 @@ impl Checker<'_> {
 
 fn is_empty_text(value: &Value) -> bool {
     value.as_str().is_some_and(str::is_empty)
-}
-
-fn push_field(path: &mut String, name: &str) {
-    if !path.is_empty() {
-        path.push('.');
-    }
-    path.push_str(name);
-}
-
-fn push_key(path: &mut String, key: &str) {
-    path.push('[');
-    path.push_str(key);
-    path.push(']');
 }
 
 fn sorted(entries: &HashMap<MapKey, Value>) -> Vec<(&MapKey, &Value)> {

@@ -12,7 +12,7 @@ use crate::{
 const HIDDEN: &str = "<hidden>";
 
 /// Length of strings and bytes, number of items of lists and maps.
-pub(super) fn check_length(field: &FieldSchema, value: &Value, path: &str) -> Vec<Violation> {
+pub(super) fn check_length(field: &FieldSchema, value: &Value, path: &str) -> Option<Violation> {
     let (length, is_text) = match value {
         Value::String(text) => (text.len(), true),
         Value::Bytes(bytes) => (bytes.len(), true),
@@ -26,31 +26,30 @@ pub(super) fn check_length(field: &FieldSchema, value: &Value, path: &str) -> Ve
         | Value::F32(_)
         | Value::F64(_)
         | Value::EnumNumber(_)
-        | Value::Message(_) => return Vec::new(),
+        | Value::Message(_) => return None,
     };
     let min = field.rules.min_len.unwrap_or_default() as usize;
     let max = field.rules.max_len.map_or(usize::MAX, |max| max as usize);
     if max < length {
-        let violation = match is_text {
+        return Some(match is_text {
             true => Violation::too_long(path, max),
             false => Violation::too_many(path, length, max),
-        };
-        return vec![violation];
+        });
     }
     if length < min {
         let unit = if is_text { "bytes" } else { "items" };
         let why = format!("must have at least {min} {unit}");
-        return vec![Violation::invalid(path, show(field, value), &why)];
+        return Some(Violation::invalid(path, show(field, value), &why));
     }
-    Vec::new()
+    None
 }
 
 /// Everything else that a scalar must be like.
-pub(super) fn check_scalar(field: &FieldSchema, value: &Value, path: &str) -> Vec<Violation> {
+pub(super) fn check_scalar(field: &FieldSchema, value: &Value, path: &str) -> Option<Violation> {
     if let Value::String(text) = value {
-        return check_text(field, text, path).into_iter().collect();
+        return check_text(field, text, path);
     }
-    let Some(number) = number_of(value) else { return Vec::new() };
+    let number = number_of(value)?;
     let (min, max) = (field.rules.min, field.rules.max);
     let why = match (min, max) {
         _ if !number.is_finite() => "must be a finite number".to_owned(),
@@ -59,9 +58,9 @@ pub(super) fn check_scalar(field: &FieldSchema, value: &Value, path: &str) -> Ve
         }
         (Some(min), None) if number < min => format!("must be at least {min}"),
         (None, Some(max)) if max < number => format!("must be at most {max}"),
-        _ => return Vec::new(),
+        _ => return None,
     };
-    vec![Violation::invalid(path, show(field, value), &why)]
+    Some(Violation::invalid(path, show(field, value), &why))
 }
 
 fn check_text(field: &FieldSchema, text: &str, path: &str) -> Option<Violation> {

@@ -86,3 +86,23 @@ fn comments_and_patterns_are_compiled() {
     let root: &MessageSchema = workload.schema().message(Schema::ROOT);
     assert_eq!(orrery_api::field_doc(&root.fields[3].descriptor), "What is asked for.");
 }
+
+/// proves: HUB-01
+#[test]
+fn what_is_referred_to_exists_and_is_named() {
+    for message in scheme().all_kinds().flat_map(|kind| kind.schema().messages()) {
+        for field in message.fields.iter().filter(|field| !field.rules.refers_to.is_empty()) {
+            let named = scheme().resolve("", &field.rules.refers_to);
+            assert!(named.is_ok(), "{}: {named:?}", field.descriptor.full_name());
+            let text = Element::Scalar(orrery_api::Scalar::String);
+            assert_eq!(field.shape.element(), text, "{}", field.descriptor.full_name());
+        }
+    }
+}
+
+#[test]
+fn a_scheme_is_shared_between_threads() {
+    fn check<T: Send + Sync>() {}
+    check::<orrery_api::Scheme>();
+    check::<orrery_api::Object>();
+}

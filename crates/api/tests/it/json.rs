@@ -52,6 +52,15 @@ fn wrong_types_name_path_expectation_and_finding() {
             json!({"payload": "not base64!"}),
             "spec.payload: Invalid value: expected a base64 string, found the string \"not base64!\"",
         ),
+    ];
+    for (spec, expect) in cases {
+        refused(spec, &[expect]);
+    }
+}
+
+#[test]
+fn wrong_shapes_name_path_expectation_and_finding() {
+    let cases = [
         (
             json!({"zones": "a"}),
             "spec.zones: Invalid value: expected a list, found the string \"a\"",
@@ -326,4 +335,21 @@ fn resources_must_say_what_they_are() {
         "no kind is called \"gadget\" in apiVersion \"testkit.orrery.dev/v1\", did you mean \"Gadget\"?"
     );
     assert_eq!(read(r#"{"kind":1}"#), "kind: Invalid value: expected a string, found the number 1");
+}
+
+#[test]
+fn hostile_resources_do_not_make_long_answers() {
+    let key = "k".repeat(200_000);
+    let many: serde_json::Map<String, Value> =
+        (0..100_000).map(|index| (format!("x{index}"), json!(1))).collect();
+    for value in [
+        json!({"spec": {"zones": vec![1; 200_000]}}),
+        json!({"spec": {"config": {&key: {&key: [u64::MAX, u64::MAX]}}, &key: 1}}),
+        json!({ "spec": many }),
+    ] {
+        let found = problems(&value);
+        assert!(!found.is_empty() && found.len() <= orrery_api::PROBLEMS_MAX + 1);
+        let size: usize = found.iter().map(|problem| problem.to_string().len()).sum();
+        assert!(size < 100_000, "{size}");
+    }
 }

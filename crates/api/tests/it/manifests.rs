@@ -186,6 +186,9 @@ fn aliases_repeat_values_within_bounds() {
     let found = parse("a: &x [1, 2]\nb: *x\n");
     assert_eq!(found[0].value, json!({"a": [1, 2], "b": [1, 2]}));
 
+    let found = parse("&k key: 1\nother: *k\n");
+    assert_eq!(found[0].value, json!({"key": 1, "other": "key"}));
+
     let mut bomb = "a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol]\n".to_owned();
     for level in 1..20 {
         let before = level - 1;
@@ -199,6 +202,7 @@ fn aliases_repeat_values_within_bounds() {
 fn limits_say_where_they_were_reached() {
     let deep = format!("a: {}{}\n", "[".repeat(64), "]".repeat(64));
     refused(deep, "f.yaml:1:67: nested too deeply: at most 64 levels are allowed");
+    refused("{".repeat(300), "f.yaml:1:256: nested too deeply: at most 64 levels are allowed");
     let large = vec![b' '; FILE_BYTES_MAX + 1];
     refused(large, "f.yaml:1:1: too large: 16777217 bytes, at most 16777216");
     let resource = format!("---\nkind: X\ntext: {}\n", "x".repeat(1 << 20));
