@@ -64,7 +64,7 @@ impl Assignments {
         for entry in fs::read_dir(&self.instances)? {
             let entry = entry?;
             match entry.file_name().to_str().and_then(InstanceId::new) {
-                Some(id) => drop(found.insert(id, load_one(&entry.path())?)),
+                Some(id) => drop(found.insert(id, load_one(&entry.path()))),
                 None => tracing::warn!(path = %entry.path().display(), "not an instance; ignored"),
             }
         }
@@ -94,22 +94,28 @@ fn file(folder: &Path) -> PathBuf {
     folder.join("assignment")
 }
 
-fn load_one(folder: &Path) -> io::Result<Option<Assignment>> {
+/// One file that cannot be read must not keep the agent from the others.
+fn load_one(folder: &Path) -> Option<Assignment> {
     let path = file(folder);
-    let Some(bytes) = disk::read(&path)? else { return Ok(None) };
-    match decode(&bytes) {
-        Ok(assignment) => Ok(Some(assignment)),
-        Err(why) => set_aside(&path, &why).map(|()| None),
-    }
+    let bytes = match disk::read(&path) {
+        Ok(bytes) => bytes?,
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "an assignment cannot be read");
+            return None;
+        }
+    };
+    decode(&bytes).inspect_err(|why| set_aside(&path, why)).ok()
 }
 
 /// Keeps the broken file for whoever wants to know, out of the way.
-fn set_aside(path: &Path, why: &Corrupt) -> io::Result<()> {
+fn set_aside(path: &Path, why: &Corrupt) {
     let aside = path.with_added_extension("corrupt");
-    fs::rename(path, &aside)?;
+    let moved = fs::rename(path, &aside);
     let (path, aside) = (path.display(), aside.display());
-    tracing::warn!(%path, %aside, %why, "an assignment cannot be read and was set aside");
-    Ok(())
+    match moved {
+        Ok(()) => tracing::warn!(%path, %aside, %why, "a broken assignment was set aside"),
+        Err(error) => tracing::warn!(%path, %why, %error, "a broken assignment is in the way"),
+    }
 }
 
 fn delete(path: &Path) -> io::Result<()> {

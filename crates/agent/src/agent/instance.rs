@@ -3,7 +3,7 @@ use super::status;
 use super::work::{Done, Event, Order};
 use crate::desired::{desired, unassigned};
 use crate::model::{InstanceId, Run};
-use crate::plan::{Action, Desired, Goal, Observed, StopProgress, Trouble, Words};
+use crate::plan::{Action, Desired, Goal, Observed, Phase, StopProgress, Trouble, Words};
 use orrery_proto::apps::v1::WorkloadInstanceStatus;
 use orrery_proto::fleet::v1::Assignment;
 use tokio::time::Instant;
@@ -21,6 +21,8 @@ pub(super) struct Instance {
     /// A task waits for the end of its run.
     pub watched: bool,
     pub wake: Option<Instant>,
+    /// What was last logged.
+    phase: Option<Phase>,
 }
 
 impl Instance {
@@ -35,6 +37,7 @@ impl Instance {
             busy: false,
             watched: false,
             wake: None,
+            phase: None,
         }
     }
 
@@ -81,6 +84,16 @@ impl Instance {
     /// Nothing runs, and nothing is under way that could change that.
     pub(super) fn is_settled(&self) -> bool {
         self.observed.known && !self.is_live() && !self.busy
+    }
+
+    /// Logs each change of the phase once.
+    pub(super) fn log(&mut self, id: &InstanceId, words: &Words) {
+        if self.phase.replace(words.phase) != Some(words.phase) {
+            let (state, reason) = words.phase.names();
+            let name = self.assignment.as_ref().map(|known| known.name.as_str());
+            let name = name.unwrap_or_default();
+            tracing::info!(%id, name, state, reason, cause = words.message, "instance");
+        }
     }
 
     pub(super) fn status(&self, words: &Words) -> WorkloadInstanceStatus {

@@ -192,6 +192,7 @@ impl Agent {
         let old_wake = std::mem::replace(&mut instance.wake, planned.wake);
         // Before the first look there is nothing to say.
         if instance.observed.known || instance.observed.trouble.is_some() {
+            instance.log(id, &planned.words);
             self.reporter.set(id, instance.status(&planned.words));
         }
         if let Some(action) = planned.action {

@@ -74,7 +74,10 @@ fn a_broken_file_is_set_aside_and_the_others_are_loaded() {
     store.save(&id("bad"), &assignment("bad")).unwrap();
     fs::write(store.instances().join("bad/assignment"), "rubbish").unwrap();
     fs::create_dir_all(store.instances().join(".strange")).unwrap();
-    let expect = BTreeMap::from([(id("bad"), None), (id("good"), Some(assignment("good")))]);
+    // Not even a file.
+    fs::create_dir_all(store.instances().join("odd/assignment")).unwrap();
+    let good = Some(assignment("good"));
+    let expect = BTreeMap::from([(id("bad"), None), (id("good"), good), (id("odd"), None)]);
     assert_eq!(store.load().unwrap(), expect);
     let aside = fs::read_to_string(store.instances().join("bad/assignment.corrupt")).unwrap();
     assert_eq!(aside, "rubbish");

@@ -170,15 +170,22 @@ impl Plan {
 
 /// Decides. Same arguments, same answer.
 pub fn plan(desired: &Desired, observed: &Observed, timing: &Timing, now: Instant) -> Plan {
-    let decided = match &observed.run {
-        _ if !observed.known => Plan::act(Action::Inspect, Words::new(Phase::PendingInitial, "")),
-        Some(run) if run.is_live() => live(desired, observed, run, timing, now),
-        Some(_) | None => restart::resting(desired, observed, timing, now),
-    };
+    let decided = decide(desired, observed, timing, now);
     let decided = if must_save(observed, &decided) { save_first(decided) } else { decided };
     match &observed.trouble {
         Some(trouble) => after_trouble(decided, observed, trouble, timing, now),
         None => decided,
+    }
+}
+
+/// As if everything the agent does worked, and were on disk.
+fn decide(desired: &Desired, observed: &Observed, timing: &Timing, now: Instant) -> Plan {
+    if !observed.known {
+        return Plan::act(Action::Inspect, Words::new(Phase::PendingInitial, ""));
+    }
+    match &observed.run {
+        Some(run) if run.is_live() => live(desired, observed, run, timing, now),
+        Some(_) | None => restart::resting(desired, observed, timing, now),
     }
 }
 

@@ -67,9 +67,18 @@ impl Family {
     fn signal_group(&self, signal: Signal) -> io::Result<()> {
         let Some(group) = Pid::from_raw(self.program.pid) else { return Ok(()) };
         match kill_process_group(group, signal) {
-            Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
-            Err(error) => Err(error.into()),
+            Err(rustix::io::Errno::SRCH) => Ok(()),
+            outcome => allowed(outcome.map_err(io::Error::from)),
         }
+    }
+}
+
+/// A process that became another user's cannot be signalled by an agent without privileges. It does
+/// not vanish by our giving up: the others are signalled, and the agent says that the stop failed.
+fn allowed(outcome: io::Result<()>) -> io::Result<()> {
+    match outcome {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        outcome => outcome,
     }
 }
 
@@ -77,7 +86,7 @@ fn signal_descendants(signal: Signal, meant: impl Fn(&Stat) -> bool) -> io::Resu
     let me = procfs::myself()?.pid;
     let living = procfs::descendants(me)?.into_iter().filter(|stat| !stat.zombie && meant(stat));
     for stat in living {
-        stat.identity.signal(signal)?;
+        allowed(stat.identity.signal(signal).map(|_| ()))?;
     }
     Ok(())
 }

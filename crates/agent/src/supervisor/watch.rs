@@ -152,8 +152,10 @@ impl Vigil {
     /// Sees who has ended, and sees to it that the others follow the program.
     fn look(&mut self, stop: Stop) -> io::Result<()> {
         self.family.reap()?;
+        if self.family.extinct {
+            return Ok(());
+        }
         match self.ending {
-            _ if self.family.extinct => Ok(()),
             Ending::Killing => self.family.kill(),
             Ending::NotYet if self.family.exit.is_some() => {
                 self.begin(stop.signal, stop.grace().min(LEFTOVER_GRACE))

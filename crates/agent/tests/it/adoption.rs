@@ -198,3 +198,19 @@ async fn a_supervisor_that_is_asked_to_stop_by_others_stops_its_program() {
     server.unassign(&program).await;
     server.until_state(&program, "Removed").await;
 }
+
+#[tokio::test]
+async fn a_terminal_that_interrupts_the_agent_does_not_reach_the_programs() {
+    let world = World::new();
+    let (agent, mut server) = world.killable_agent().await;
+    let program = world.script("exec sleep 60");
+    server.assign(&program).await;
+    let pid = server.until_state(&program, "Running").await.pid;
+    agent.interrupt_group().await;
+
+    let (_agent, mut server) = world.killable_agent().await;
+    let status = server.until_state(&program, "Running").await;
+    assert_eq!((status.pid, status.restarts), (pid, 0));
+    server.unassign(&program).await;
+    server.until_state(&program, "Removed").await;
+}

@@ -3,6 +3,7 @@ use super::{PATIENCE, Server};
 use orrery_agent::{AgentConfig, Error};
 use orrery_proto::fleet::v1::{FromServer, ToServer};
 use prost::Message;
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::{path::Path, process::Stdio};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -65,6 +66,7 @@ impl KillableAgent {
             .env("ORRERY_TEST_SECRET", "of the agent")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .process_group(0)
             .kill_on_drop(true)
             .spawn()
             .unwrap();
@@ -73,6 +75,13 @@ impl KillableAgent {
         tokio::spawn(forward(messages, child.stdin.take().unwrap()));
         tokio::spawn(collect(child.stdout.take().unwrap(), states));
         (Self { child }, Server::new(to_agent, from_agent))
+    }
+
+    /// As a terminal does on Ctrl-C: everything in its process group gets the signal.
+    pub async fn interrupt_group(mut self) {
+        let group = Pid::from_raw(i32::try_from(self.child.id().unwrap()).unwrap()).unwrap();
+        kill_process_group(group, Signal::INT).unwrap();
+        self.child.wait().await.unwrap();
     }
 
     /// With SIGKILL: it cannot do anything about it.
