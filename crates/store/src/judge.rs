@@ -4,7 +4,10 @@ use std::{collections::HashSet, sync::Arc};
 
 use crate::{
     error::Error,
-    model::{Expect, Head, KEY_BYTES_MAX, OPERATIONS_MAX, Op, VALUE_BYTES_MAX},
+    model::{
+        COMMIT_BYTES_MAX, Expect, Head, KEY_BYTES_MAX, OPERATIONS_MAX, Op, SEGMENTS_MAX,
+        VALUE_BYTES_MAX, segment,
+    },
 };
 
 /// Refuses what no engine may store, before any of them is asked.
@@ -19,6 +22,17 @@ pub(crate) fn validate(ops: &[Op]) -> Result<(), Error> {
         if op.writes() && !written.insert(op.key().as_ref()) {
             return Err(Error::invalid(format!("{} is written twice in one commit", op.key())));
         }
+    }
+    let bytes: usize = ops.iter().map(Op::bytes).sum();
+    if COMMIT_BYTES_MAX < bytes {
+        let reason = format!("the commit has {bytes} bytes, the limit is {COMMIT_BYTES_MAX}");
+        return Err(Error::invalid(reason));
+    }
+    let segments: HashSet<&str> = written.into_iter().map(segment).collect();
+    if SEGMENTS_MAX < segments.len() {
+        let found = segments.len();
+        let reason = format!("the commit has {found} first segments, the limit is {SEGMENTS_MAX}");
+        return Err(Error::invalid(reason));
     }
     Ok(())
 }

@@ -22,6 +22,8 @@ pub mod embedded;
 mod engine;
 mod entries;
 mod error;
+#[cfg(feature = "etcd")]
+pub mod etcd;
 mod judge;
 mod lease;
 mod memory;
@@ -31,9 +33,12 @@ mod store;
 pub use embedded::{EmbeddedOptions, open_embedded};
 pub use engine::{Batch, Change, Engine, ListRequest, Listing, Watch};
 pub use error::{Error, OpenError};
+#[cfg(feature = "etcd")]
+pub use etcd::{EtcdOptions, open_etcd};
 pub use lease::Lease;
 pub use memory::memory;
 pub use model::{
-    Entry, Expect, Incarnation, KEY_BYTES_MAX, OPERATIONS_MAX, Op, Revision, VALUE_BYTES_MAX,
+    COMMIT_BYTES_MAX, Entry, Expect, Incarnation, KEY_BYTES_MAX, OPERATIONS_MAX, Op, Revision,
+    SEGMENTS_MAX, VALUE_BYTES_MAX,
 };
 pub use store::{Event, EventBatch, Snapshot, Store, StoreOptions, Watcher};

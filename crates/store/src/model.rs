@@ -11,6 +11,14 @@ pub const VALUE_BYTES_MAX: usize = 1 << 20;
 /// The most operations in one commit. etcd allows 128, and an engine adds a few of its own.
 pub const OPERATIONS_MAX: usize = 100;
 
+/// The most bytes of keys and values in one commit, so that it fits into one request to etcd even
+/// though keys are sent again with the conditions.
+pub const COMMIT_BYTES_MAX: usize = VALUE_BYTES_MAX + (128 << 10);
+
+/// The most different first segments (what comes before and with the first `/`) that the writes
+/// of one commit may have. The etcd engine keeps a marker in each.
+pub const SEGMENTS_MAX: usize = 8;
+
 /// The longest key. Long enough for group, kind, project id and a name of 253 characters several
 /// times over; short enough that a key is never a place to hide data.
 pub const KEY_BYTES_MAX: usize = 1024;
@@ -164,6 +172,14 @@ impl Op {
         }
     }
 
+    /// How many bytes it brings along.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Put { key, value, .. } => key.len() + value.len(),
+            Self::Delete { key, .. } | Self::Check { key, .. } => key.len(),
+        }
+    }
+
     /// Whether this operation makes a change of its own, as a `Check` does not.
     pub fn writes(&self) -> bool {
         match self {
@@ -171,4 +187,9 @@ impl Op {
             Self::Check { .. } => false,
         }
     }
+}
+
+/// What comes before the first `/` of a key, with it; empty for a key without one.
+pub(crate) fn segment(key: &str) -> &str {
+    key.find('/').map_or("", |at| &key[..=at])
 }

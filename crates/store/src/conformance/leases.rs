@@ -13,8 +13,8 @@ use crate::{
 /// Never ends while a check runs.
 const LONG: Duration = Duration::from_secs(60);
 
-/// The shortest that etcd grants, by its default election timeout.
-const SHORT: Duration = Duration::from_secs(2);
+/// The shortest that etcd grants.
+const SHORT: Duration = Duration::from_secs(1);
 
 pub async fn leases(world: &dyn World) {
     one_holder_at_a_time(world.fresh().await.as_ref()).await;

@@ -32,11 +32,7 @@ pub(super) struct Request {
 
 impl Request {
     fn bytes(&self) -> usize {
-        let size = |op: &Op| match op {
-            Op::Put { key, value, .. } => key.len() + value.len(),
-            Op::Delete { key, .. } | Op::Check { key, .. } => key.len(),
-        };
-        self.ops.iter().map(size).sum()
+        self.ops.iter().map(Op::bytes).sum()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use orrery_store::conformance::{self, Cached, World};
 
-use crate::worlds::{Embedded, Memory};
+use crate::worlds::{Embedded, Etcd, Memory};
 
 /// How many seeds the random checks run with here; a soak run uses more.
 const SEEDS: u64 = 4;
@@ -62,3 +62,6 @@ conforms!(memory, Memory);
 conforms!(memory_cached, Cached::new(Memory));
 conforms!(embedded, Embedded::new());
 conforms!(embedded_cached, Cached::new(Embedded::new()));
+conforms!(etcd, Etcd::new(1));
+conforms!(etcd_cached, Cached::new(Etcd::new(1)));
+conforms!(etcd_of_three_cached, Cached::new(Etcd::new(3)));

@@ -3,4 +3,6 @@
 
 mod conformance;
 mod embedded;
+mod etcd;
+mod etcd_cluster;
 mod worlds;

@@ -1,12 +1,21 @@
 //! Where engines under test come from.
 
-use std::{collections::HashMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use async_trait::async_trait;
 use orrery_store::{
-    EmbeddedOptions, Engine, Incarnation, conformance::World, memory, open_embedded,
+    EmbeddedOptions, Engine, Incarnation, conformance::World, memory, open_embedded, open_etcd,
 };
 use tokio::sync::Mutex;
+
+use crate::etcd_cluster::Cluster;
 
 pub struct Memory;
 
@@ -60,5 +69,44 @@ impl World for Embedded {
         engine.close().await;
         let path = self.directories.lock().await.get(&engine.incarnation()).cloned();
         self.open(path.expect("this world opened it")).await
+    }
+}
+
+/// Engines on one etcd cluster, each under a root of its own.
+pub struct Etcd {
+    cluster: Cluster,
+    roots: AtomicUsize,
+    root_of: Mutex<HashMap<Incarnation, String>>,
+}
+
+impl Etcd {
+    pub fn new(size: usize) -> Self {
+        let cluster = Cluster::start(size);
+        Self { cluster, roots: AtomicUsize::new(0), root_of: Mutex::default() }
+    }
+
+    async fn open(&self, root: String) -> Arc<dyn Engine> {
+        let opened = open_etcd(self.cluster.options(&root)).await;
+        let engine = opened.unwrap_or_else(|error| panic!("{error}"));
+        self.root_of.lock().await.insert(engine.incarnation(), root);
+        engine
+    }
+}
+
+#[async_trait]
+impl World for Etcd {
+    async fn fresh(&self) -> Arc<dyn Engine> {
+        let number = self.roots.fetch_add(1, Ordering::Relaxed);
+        self.open(format!("test{number}/")).await
+    }
+
+    fn durable(&self) -> bool {
+        true
+    }
+
+    async fn reopen(&self, engine: Arc<dyn Engine>) -> Arc<dyn Engine> {
+        engine.close().await;
+        let root = self.root_of.lock().await.get(&engine.incarnation()).cloned();
+        self.open(root.expect("this world opened it")).await
     }
 }

@@ -1,0 +1,348 @@
+//! The way to etcd: which member to ask, how long to wait, and etcd's errors in our words.
+//!
+//! One member is preferred until it fails; then the next one is. A read is asked again elsewhere.
+//! A transaction is repeated only if it never left this process: otherwise it may have happened,
+//! and that is for the caller to find out.
+
+use std::{
+    error::Error as _,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use parking_lot::RwLock;
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tonic::{
+    Code, ConnectError, Request, Status,
+    metadata::{Ascii, MetadataValue},
+    service::{Interceptor, interceptor::InterceptedService},
+    transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity},
+};
+
+use super::{
+    EtcdOptions, EtcdTls,
+    options::Credentials,
+    pb::{self, auth_client::AuthClient},
+};
+use crate::error::Error;
+
+/// How long one member may take to answer a read before the next is asked.
+const ATTEMPT: Duration = Duration::from_secs(3);
+
+/// How long connecting to one member may take.
+const CONNECT: Duration = Duration::from_secs(1);
+
+/// The pause between attempts.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// How often a silent connection is probed. etcd closes connections that probe more often than
+/// every five seconds.
+const PROBE: Duration = Duration::from_secs(6);
+const PROBE_ANSWER: Duration = Duration::from_secs(3);
+
+/// The largest answer taken. Lists ask for less than this at a time.
+pub(super) const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+pub(super) type Wire = InterceptedService<Channel, Stamp>;
+
+/// Whether a request may be sent again when nobody knows whether it was heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Repeat {
+    Safe,
+    Unsafe,
+}
+
+#[derive(Clone)]
+pub(super) struct Client {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    members: Vec<Channel>,
+    preferred: AtomicUsize,
+    user: Option<Credentials>,
+    request_timeout: Duration,
+    stamp: Stamp,
+    authenticating: tokio::sync::Mutex<()>,
+    closed: CancellationToken,
+}
+
+/// What goes with every request: the token of the user, and that a member without a leader is to
+/// say so rather than to keep us waiting.
+#[derive(Clone, Default)]
+pub(super) struct Stamp {
+    token: Arc<RwLock<Option<MetadataValue<Ascii>>>>,
+}
+
+impl Interceptor for Stamp {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
+        if let Some(token) = &*self.token.read() {
+            request.metadata_mut().insert("token", token.clone());
+        }
+        Ok(request)
+    }
+}
+
+impl Client {
+    pub async fn connect(options: &EtcdOptions) -> Result<Self, Error> {
+        let members: Vec<_> = options
+            .endpoints
+            .iter()
+            .map(|endpoint| channel(endpoint, options.tls.as_ref()))
+            .collect::<Result<_, _>>()?;
+        if members.is_empty() {
+            return Err(Error::invalid("no endpoint of etcd is given"));
+        }
+        let client = Self {
+            inner: Arc::new(Inner {
+                members,
+                preferred: AtomicUsize::new(0),
+                user: options.user.clone(),
+                request_timeout: options.request_timeout,
+                stamp: Stamp::default(),
+                authenticating: tokio::sync::Mutex::default(),
+                closed: CancellationToken::new(),
+            }),
+        };
+        client.authenticate(None).await?;
+        Ok(client)
+    }
+
+    pub fn close(&self) {
+        self.inner.closed.cancel();
+    }
+
+    /// Done once the engine is closed.
+    pub async fn until_closed(&self) -> Error {
+        self.inner.closed.cancelled().await;
+        closed()
+    }
+
+    /// Sends a request and waits for its answer, within bounds.
+    pub async fn ask<T, F>(&self, repeat: Repeat, send: impl Fn(Wire) -> F) -> Result<T, Refusal>
+    where
+        F: Future<Output = Result<tonic::Response<T>, Status>>,
+    {
+        tokio::select! {
+            biased;
+            () = self.inner.closed.cancelled() => Err(Refusal::Ours(closed())),
+            answer = self.attempts(repeat, send) => answer,
+        }
+    }
+
+    async fn attempts<T, F>(&self, repeat: Repeat, send: impl Fn(Wire) -> F) -> Result<T, Refusal>
+    where
+        F: Future<Output = Result<tonic::Response<T>, Status>>,
+    {
+        let deadline = Instant::now() + self.inner.request_timeout;
+        loop {
+            let (member, token) = (self.preferred(), self.inner.stamp.token.read().clone());
+            let attempt = match repeat {
+                Repeat::Safe => deadline.min(Instant::now() + ATTEMPT),
+                Repeat::Unsafe => deadline,
+            };
+            let refusal = match timeout_at(attempt, send(self.wire(member))).await {
+                Ok(Ok(answer)) => return Ok(answer.into_inner()),
+                Ok(Err(status)) => Refusal::Etcd(status),
+                Err(_) => Refusal::Ours(no_answer()),
+            };
+            if refusal.is_token_spent() && self.inner.user.is_some() && Instant::now() < deadline {
+                self.authenticate(token.as_ref()).await.map_err(Refusal::Ours)?;
+                continue;
+            }
+            if !refusal.may_pass() {
+                return Err(refusal);
+            }
+            self.avoid(member);
+            let again = refusal.was_not_sent() || repeat == Repeat::Safe;
+            if !again || deadline <= Instant::now() + PAUSE {
+                return Err(refusal);
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    pub fn preferred(&self) -> usize {
+        self.inner.preferred.load(Ordering::Relaxed) % self.inner.members.len()
+    }
+
+    /// Prefers another member, unless somebody else has noticed already.
+    pub fn avoid(&self, member: usize) {
+        let next = (member + 1) % self.inner.members.len();
+        let order = Ordering::Relaxed;
+        // Losing the race means that the preferred member has changed, which is all we want.
+        let _ = self.inner.preferred.compare_exchange(member, next, order, order);
+    }
+
+    pub fn wire(&self, member: usize) -> Wire {
+        InterceptedService::new(self.inner.members[member].clone(), self.inner.stamp.clone())
+    }
+
+    /// Gets a token, unless the one that was refused has been replaced meanwhile.
+    async fn authenticate(&self, refused: Option<&MetadataValue<Ascii>>) -> Result<(), Error> {
+        let Some(user) = &self.inner.user else { return Ok(()) };
+        let _one_at_a_time = self.inner.authenticating.lock().await;
+        if self.inner.stamp.token.read().as_ref() != refused {
+            return Ok(());
+        }
+        let token = self.token(user).await?;
+        let token = token.parse().map_err(|_| Error::unavailable("etcd gave a strange token"))?;
+        *self.inner.stamp.token.write() = Some(token);
+        Ok(())
+    }
+
+    async fn token(&self, user: &Credentials) -> Result<String, Error> {
+        let deadline = Instant::now() + self.inner.request_timeout;
+        loop {
+            let member = self.preferred();
+            // Without the stamp: a spent token must not go with the request for a new one.
+            let mut auth = AuthClient::new(self.inner.members[member].clone());
+            let (name, password) = (user.name.clone(), user.password.clone());
+            let asking = auth.authenticate(pb::AuthenticateRequest { name, password });
+            let refusal = match timeout_at(deadline, asking).await {
+                Ok(Ok(answer)) => return Ok(answer.into_inner().token),
+                Ok(Err(status)) => Refusal::Etcd(status),
+                Err(_) => Refusal::Ours(no_answer()),
+            };
+            if !refusal.may_pass() || deadline <= Instant::now() + PAUSE {
+                return Err(refusal.into());
+            }
+            self.avoid(member);
+            sleep(PAUSE).await;
+        }
+    }
+}
+
+/// Why a request has no answer.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    Etcd(Status),
+    Ours(Error),
+}
+
+impl Refusal {
+    /// Whether etcd answered that it has compacted the revision asked for.
+    pub fn is_compacted(&self) -> bool {
+        self.says("required revision has been compacted")
+    }
+
+    /// Whether etcd answered that it has not reached the revision asked for.
+    pub fn is_future(&self) -> bool {
+        self.says("required revision is a future revision")
+    }
+
+    /// Whether the answer was larger than we take.
+    pub fn is_too_large(&self) -> bool {
+        self.says("message length too large")
+    }
+
+    pub fn is_lease_gone(&self) -> bool {
+        self.says("requested lease not found")
+    }
+
+    fn is_token_spent(&self) -> bool {
+        self.says("invalid auth token")
+    }
+
+    /// Whether the same request may be answered later or elsewhere.
+    fn may_pass(&self) -> bool {
+        match self {
+            Self::Etcd(status) => may_pass(status.code()),
+            Self::Ours(error) => error.retryable(),
+        }
+    }
+
+    /// Whether the request certainly never reached etcd.
+    pub fn was_not_sent(&self) -> bool {
+        let Self::Etcd(status) = self else { return false };
+        let mut cause = status.source();
+        while let Some(error) = cause {
+            if error.is::<ConnectError>() {
+                return true;
+            }
+            cause = error.source();
+        }
+        false
+    }
+
+    fn says(&self, words: &str) -> bool {
+        matches!(self, Self::Etcd(status) if status.message().contains(words))
+    }
+}
+
+/// With these codes etcd, or the way to it, says that it is not well now.
+fn may_pass(code: Code) -> bool {
+    match code {
+        Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Aborted => true,
+        Code::Unknown | Code::Internal | Code::DataLoss => true,
+        Code::Ok | Code::InvalidArgument | Code::NotFound | Code::AlreadyExists => false,
+        Code::PermissionDenied | Code::Unauthenticated | Code::ResourceExhausted => false,
+        Code::FailedPrecondition | Code::OutOfRange | Code::Unimplemented => false,
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Etcd(status) if may_pass(status.code()) => {
+                Self::Unreachable { reason: format!("etcd: {}", describe(&status)) }
+            }
+            Refusal::Etcd(status) => Self::unavailable(format!("etcd: {}", status.message())),
+            Refusal::Ours(error) => error,
+        }
+    }
+}
+
+/// The message with its causes, for "transport error" alone helps nobody.
+fn describe(status: &Status) -> String {
+    let mut text = status.message().to_owned();
+    let mut cause = status.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+fn no_answer() -> Error {
+    Error::Unreachable { reason: "no answer from etcd in time".to_owned() }
+}
+
+fn closed() -> Error {
+    Error::unavailable("the engine is closed")
+}
+
+fn channel(endpoint: &str, tls: Option<&EtcdTls>) -> Result<Channel, Error> {
+    let wrong = |error: tonic::transport::Error| {
+        let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+        Error::invalid(format!("etcd endpoint {endpoint:?}: {error}{cause}"))
+    };
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let mut builder = Endpoint::from_shared(format!("{scheme}://{endpoint}"))
+        .map_err(wrong)?
+        .connect_timeout(CONNECT)
+        .tcp_nodelay(true)
+        .http2_keep_alive_interval(PROBE)
+        .keep_alive_timeout(PROBE_ANSWER)
+        .keep_alive_while_idle(true);
+    if let Some(tls) = tls {
+        builder = builder.tls_config(tls_config(tls)).map_err(wrong)?;
+    }
+    Ok(builder.connect_lazy())
+}
+
+fn tls_config(tls: &EtcdTls) -> ClientTlsConfig {
+    let mut config = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(&tls.authority));
+    if let Some((certificate, key)) = &tls.identity {
+        config = config.identity(Identity::from_pem(certificate, key));
+    }
+    if let Some(domain) = &tls.domain {
+        config = config.domain_name(domain.clone());
+    }
+    config
+}

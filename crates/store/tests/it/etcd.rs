@@ -1,0 +1,205 @@
+//! What is special about the engine on etcd: members that die, TLS, names and passwords, sharing.
+
+use std::{sync::Arc, time::Duration};
+
+use orrery_store::{
+    Engine, Error, EtcdOptions, Expect, Op, Store, StoreOptions,
+    etcd::{Credentials, EtcdTls},
+    open_etcd,
+};
+
+use crate::etcd_cluster::{Cluster, ServerTls};
+
+async fn open(options: EtcdOptions) -> Arc<dyn Engine> {
+    open_etcd(options).await.unwrap_or_else(|error| panic!("{error}"))
+}
+
+async fn store(options: EtcdOptions, prefix: &str) -> Store {
+    let options_of = StoreOptions { prefix: prefix.to_owned(), ..StoreOptions::default() };
+    Store::start(open(options).await, options_of).await.expect("a store starts")
+}
+
+/// A write on one server is seen by the next read on another, always, whatever else is in etcd.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_servers_see_each_others_writes_at_once() {
+    let cluster = Cluster::start(1);
+    let one = store(cluster.options("shared/"), "objects/").await;
+    let two = store(cluster.options("shared/"), "objects/").await;
+    assert_eq!(one.incarnation(), two.incarnation(), "they share one life");
+    let stranger = open(cluster.options("other/")).await;
+    for round in 0..50 {
+        let (writer, reader) = if round % 2 == 0 { (&one, &two) } else { (&two, &one) };
+        let key = format!("objects/{round}");
+        let noise = vec![Op::create(format!("noise/{round}"), "v")];
+        stranger.commit(noise).await.expect("another system may use etcd too");
+        let blob = vec![Op::create(format!("blobs/{round}"), "v")];
+        writer.commit(blob).await.expect("outside of the cache is no reason to wait");
+        let revision = writer.commit(vec![Op::create(key.as_str(), "v")]).await.expect("it is new");
+        let seen = reader.get(&key).await.expect("it answers").map(|entry| entry.modified);
+        assert_eq!(seen, Some(revision), "created in round {round}");
+        writer.commit(vec![Op::delete(key.as_str(), revision)]).await.expect("in order");
+        assert_eq!(reader.get(&key).await.expect("it answers"), None, "deleted in round {round}");
+    }
+}
+
+/// Repeats a create until it is certain that it happened, as a caller has to.
+async fn create_surely(store: &Store, key: &str) {
+    loop {
+        match store.commit(vec![Op::create(key, "v")]).await {
+            Ok(_) => return,
+            Err(Error::Conflict { .. }) => return,
+            Err(Error::Uncertain { .. } | Error::Unreachable { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Members die and come back one after the other; nothing is lost, and the cache and its watchers
+/// follow on another member without gap or repetition.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_dies_is_not_missed() {
+    let mut cluster = Cluster::start(3);
+    let store = store(cluster.options("r/"), "k/").await;
+    let start = store.revision();
+    let mut watcher = store.watch("k/", start).expect("now can be watched from");
+    let mut keys = Vec::new();
+    for round in 0..cluster.size() {
+        for number in 0..10 {
+            let key = format!("k/{round}-{number}");
+            create_surely(&store, &key).await;
+            keys.push(key);
+            if number == 3 {
+                cluster.kill(round);
+            }
+        }
+        cluster.restart(round);
+    }
+    let mut seen = Vec::new();
+    let patience = Duration::from_secs(30);
+    while seen.len() < keys.len() {
+        let next = tokio::time::timeout(patience, watcher.next()).await.expect("in time");
+        let batch = next.expect("the watcher goes on");
+        seen.extend(batch.events.iter().map(|event| event.key().to_string()));
+    }
+    assert_eq!(seen, keys, "each once, in order");
+    let snapshot = store.snapshot().await.expect("it answers");
+    assert_eq!(snapshot.len(), keys.len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_there_is_said_clearly() {
+    let mut cluster = Cluster::start(1);
+    let request_timeout = Duration::from_secs(1);
+    let engine = open(EtcdOptions { request_timeout, ..cluster.options("r/") }).await;
+    cluster.kill(0);
+    let error = engine.commit(vec![Op::create("a", "v")]).await.expect_err("nobody is there");
+    assert!(matches!(error, Error::Unreachable { .. } | Error::Uncertain { .. }), "{error:?}");
+    let error = engine.get("a").await.expect_err("nobody is there");
+    assert!(error.retryable(), "{error:?}");
+    assert!(error.to_string().contains("the store cannot be reached"), "{error}");
+    cluster.restart(0);
+    engine.commit(vec![Op::create("a", "v")]).await.expect("it is back");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn names_and_passwords() {
+    let cluster = Cluster::start(1);
+    let post = |path: &str, body: &str| cluster.post(0, path, body);
+    post("/v3/auth/user/add", r#"{"name":"root","password":"top"}"#);
+    post("/v3/auth/role/add", r#"{"name":"root"}"#);
+    post("/v3/auth/user/grant", r#"{"user":"root","role":"root"}"#);
+    post("/v3/auth/user/add", r#"{"name":"orrery","password":"secret"}"#);
+    post("/v3/auth/role/add", r#"{"name":"orrery"}"#);
+    // The range from "r/" to "r0", in base64: all keys under the root and no others.
+    let range =
+        r#"{"name":"orrery","perm":{"permType":"READWRITE","key":"ci8=","range_end":"cjA="}}"#;
+    post("/v3/auth/role/grant", range);
+    post("/v3/auth/user/grant", r#"{"user":"orrery","role":"orrery"}"#);
+    post("/v3/auth/enable", "{}");
+
+    let user = |password: &str| {
+        Some(Credentials { name: "orrery".to_owned(), password: password.to_owned() })
+    };
+    let refused = [
+        (EtcdOptions { user: None, ..cluster.options("r/") }, "user name is empty"),
+        (EtcdOptions { user: user("wrong"), ..cluster.options("r/") }, "authentication failed"),
+        (EtcdOptions { user: user("secret"), ..cluster.options("s/") }, "permission denied"),
+    ];
+    for (options, reason) in refused {
+        let error = open_etcd(options).await.expect_err("etcd does not let us in");
+        assert!(error.to_string().contains(reason), "{error}");
+    }
+    let options = EtcdOptions { user: user("secret"), ..cluster.options("r/") };
+    let store = store(options, "").await;
+    let revision = store.commit(vec![Op::create("a", "v")]).await.expect("it is allowed");
+    let seen = store.get("a").await.expect("it answers").map(|entry| entry.modified);
+    assert_eq!(seen, Some(revision));
+    let lease = store.engine().acquire("l", "me", Duration::from_secs(30)).await;
+    let lease = lease.expect("it answers").expect("nobody has it");
+    assert!(store.engine().renew(&lease).await.expect("it answers"));
+}
+
+/// An authority, and certificates that it signed.
+struct Pki {
+    authority: rcgen::Certificate,
+    issuer: rcgen::Issuer<'static, rcgen::KeyPair>,
+}
+
+impl Pki {
+    fn new() -> Self {
+        let mut params = rcgen::CertificateParams::new([]).expect("no names are no wrong names");
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let key = rcgen::KeyPair::generate().expect("a key can be made");
+        let authority = params.self_signed(&key).expect("an authority can be made");
+        Self { authority, issuer: rcgen::Issuer::new(params, key) }
+    }
+
+    fn issue(&self, name: &str) -> (String, String) {
+        let mut params = rcgen::CertificateParams::new([name.to_owned()]).expect("a good name");
+        params.extended_key_usages = vec![
+            rcgen::ExtendedKeyUsagePurpose::ServerAuth,
+            rcgen::ExtendedKeyUsagePurpose::ClientAuth,
+        ];
+        let key = rcgen::KeyPair::generate().expect("a key can be made");
+        let certificate = params.signed_by(&key, &self.issuer).expect("it can be signed");
+        (certificate.pem(), key.serialize_pem())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tls_in_both_directions() {
+    let files = tempfile::tempdir().expect("a temporary directory");
+    let pki = Pki::new();
+    let write = |name: &str, text: &str| {
+        let path = files.path().join(name);
+        std::fs::write(&path, text).expect("a file can be written");
+        path
+    };
+    let (certificate, key) = pki.issue("etcd.test");
+    let server = ServerTls {
+        certificate: write("server.crt", &certificate),
+        key: write("server.key", &key),
+        authority: write("ca.crt", &pki.authority.pem()),
+    };
+    let cluster = Cluster::start_with(1, Some(server));
+    let (certificate, key) = pki.issue("client.test");
+    let tls = EtcdTls {
+        authority: pki.authority.pem().into_bytes(),
+        identity: Some((certificate.into_bytes(), key.into_bytes())),
+        domain: Some("etcd.test".to_owned()),
+    };
+    let store = store(cluster.options_tls("r/", tls.clone()), "").await;
+    let revision = store.commit(vec![Op::create("a", "v")]).await.expect("it is let in");
+    let check = vec![Op::check("a", Expect::At(revision))];
+    store.commit(check).await.expect("what was written is there");
+
+    let nameless = EtcdTls { identity: None, ..tls.clone() };
+    let misled = EtcdTls { domain: Some("other.test".to_owned()), ..tls.clone() };
+    let distrusting = EtcdTls { authority: Pki::new().authority.pem().into_bytes(), ..tls };
+    for wrong in [nameless, misled, distrusting] {
+        let request_timeout = Duration::from_secs(1);
+        let options = EtcdOptions { request_timeout, ..cluster.options_tls("r/", wrong) };
+        let error = open_etcd(options).await.expect_err("not let in");
+        assert!(error.to_string().contains("cannot be reached"), "{error}");
+    }
+}
