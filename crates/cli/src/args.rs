@@ -112,6 +112,8 @@ pub struct ServerArguments {
     /// Folder that holds everything [default: ~/.local/share/orrery]
     #[arg(long, env = "ORRERY_DATA_DIR", value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub store: StoreArguments,
     /// Take plain connections from other machines too; only for networks that are safe
     #[arg(long)]
     pub allow_plain: bool,
@@ -120,6 +122,29 @@ pub struct ServerArguments {
     pub group_suffix: String,
     #[command(flatten)]
     pub tls: Tls,
+}
+
+/// Where a server keeps everything.
+#[derive(Debug, Default, Args)]
+pub struct StoreArguments {
+    /// etcd to use instead of the embedded store: etcd://HOST:PORT[,HOST:PORT][/ROOT]
+    #[arg(long, env = "ORRERY_STORE", value_name = "URL")]
+    pub store: Option<String>,
+    /// PEM file of the authority that signed etcd's certificates
+    #[arg(long, value_name = "FILE", requires = "store")]
+    pub etcd_root: Option<PathBuf>,
+    /// PEM file of the certificate to show etcd
+    #[arg(long, value_name = "FILE", requires = "etcd_root", requires = "etcd_key")]
+    pub etcd_certificate: Option<PathBuf>,
+    /// PEM file of its key
+    #[arg(long, value_name = "FILE", requires = "etcd_certificate")]
+    pub etcd_key: Option<PathBuf>,
+    /// Name to log in to etcd with
+    #[arg(long, value_name = "NAME", requires = "etcd_password_file")]
+    pub etcd_user: Option<String>,
+    /// File that holds the password
+    #[arg(long, value_name = "FILE", requires = "etcd_user")]
+    pub etcd_password_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -1,23 +1,15 @@
-//! The server core of the fleet: its parts, put together once.
+//! The fleet of one server: what every server does for the agents connected to it.
 use crate::agents::assignments::Assignments;
 use crate::agents::nodes::Nodes;
 use crate::agents::states::States;
 use crate::middleware::Senders;
 use crate::workloads::INSTANCES_FINALIZER;
-use crate::workloads::controller::WorkloadReconciler;
 use orrery_api::Object;
-use orrery_hub::{Error, Hub, HubBuilder, ObjectName};
-use orrery_proto::apps::v1::{Workload, WorkloadInstance, WorkloadInstanceSpec};
-use orrery_proto::infra::v1::Node;
-use orrery_runtime::{Controller, OnEnd, Reflector, Tasks, View};
+use orrery_hub::{Error, Hub, HubBuilder};
+use orrery_proto::apps::v1::WorkloadInstance;
+use orrery_runtime::{OnEnd, Reflector, Tasks};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
-
-/// How long agents have to come back after the server started before they count as gone. They try
-/// every second.
-const RETURN_GRACE: Duration = Duration::from_secs(10);
 
 /// What the agent connections need.
 pub struct Fleet {
@@ -26,15 +18,6 @@ pub struct Fleet {
     states: States,
     nodes: Nodes,
     synced: watch::Receiver<bool>,
-}
-
-/// What runs beside the connections.
-pub struct FleetParts {
-    pub fleet: Arc<Fleet>,
-    instances: Reflector<WorkloadInstance>,
-    nodes: Reflector<Node>,
-    workloads: Reflector<Workload>,
-    controller: Controller<ObjectName, WorkloadReconciler>,
 }
 
 impl Fleet {
@@ -49,41 +32,29 @@ impl Fleet {
         })
     }
 
-    /// Puts the parts together; nothing runs before [`FleetParts::spawn`].
-    pub fn parts(hub: &Hub) -> Result<FleetParts, Error> {
+    /// Starts what every server does. `server` is this server's id.
+    pub fn spawn(hub: &Hub, server: &str, tasks: &mut Tasks) -> Result<Arc<Self>, Error> {
         let senders = Arc::new(Senders::default());
         let assignments = Arc::new(Assignments::new(senders.clone()));
-        let mut instances = Reflector::indexed(hub.resources()?, by_workload);
-        let nodes = Reflector::new(hub.resources()?);
-        let mut workloads = Reflector::<Workload>::new(hub.resources()?);
-        let reconciler = WorkloadReconciler::new(hub, instances.view(), nodes.view())?;
-        let controller = Controller::new("workloads", reconciler);
-        let queue = controller.queue();
-        workloads.on_change(move |change| queue.add(change.name.clone()));
-        let queue = controller.queue();
+        let mut instances = Reflector::<WorkloadInstance>::new(hub.resources()?);
         let index = assignments.clone();
-        instances.on_change(move |change| {
-            index.take(change);
-            let workload = |instance: &Arc<WorkloadInstance>| owner(&change.name, instance);
-            for key in change.old.iter().chain(&change.new).filter_map(workload) {
-                queue.add(key);
-            }
-        });
-        let fleet = Fleet {
+        instances.on_change(move |change| index.take(change));
+        let fleet = Self {
             states: States::new(hub, assignments.clone())?,
-            nodes: Nodes::new(hub)?,
+            nodes: Nodes::new(hub, server)?,
             synced: instances.synced(),
             senders,
             assignments,
         };
-        Ok(FleetParts { fleet: Arc::new(fleet), instances, nodes, workloads, controller })
+        tasks.spawn("fleet-instances", OnEnd::StopAll, instances.run(tasks.stop_token()));
+        Ok(Arc::new(fleet))
     }
 
     pub fn senders(&self) -> &Senders {
         &self.senders
     }
 
-    pub fn assignments(&self) -> &Assignments {
+    pub fn assignments(&self) -> &Arc<Assignments> {
         &self.assignments
     }
 
@@ -102,57 +73,20 @@ impl Fleet {
         let _ = synced.wait_for(|synced| *synced).await;
     }
 
-    /// An agent's connection broke.
+    /// An agent's connection to this server broke.
     pub async fn agent_gone(&self, agent: &str, epoch: i64, why: &str) {
-        match self.nodes.gone(agent, epoch, why).await {
-            Ok(true) => {
-                let why = format!("node {agent:?} is gone: {why}");
-                self.states.mark_unknown(agent, &why).await;
-            }
-            Ok(false) => {}
-            Err(error) => tracing::error!(agent, %error, "cannot mark a node as gone"),
-        }
-    }
-
-    /// Marks the nodes that did not come back after a restart of the server.
-    async fn sweep(&self, nodes: Arc<View<Node>>, stop: CancellationToken) -> Result<(), Error> {
-        tokio::select! {
-            () = stop.cancelled() => return Ok(()),
-            () = tokio::time::sleep(RETURN_GRACE) => {}
-        }
-        for (name, node) in nodes.all() {
-            let Some(status) = &node.status else { continue };
-            if status.state == "Ready" && self.senders.certificate_of(&name.name).is_none() {
-                let why = "it did not come back after the server restarted";
-                self.agent_gone(&name.name, status.session_epoch, why).await;
-            }
-        }
-        Ok(())
+        mark_gone(&self.nodes, &self.states, agent, epoch, why).await;
     }
 }
 
-impl FleetParts {
-    /// Starts everything that runs beside the connections.
-    pub fn spawn(self, tasks: &mut Tasks) -> Arc<Fleet> {
-        let stop = tasks.stop_token();
-        let node_view = self.nodes.view();
-        tasks.spawn("fleet-instances", OnEnd::StopAll, self.instances.run(stop.clone()));
-        tasks.spawn("fleet-nodes", OnEnd::StopAll, self.nodes.run(stop.clone()));
-        tasks.spawn("fleet-workloads", OnEnd::StopAll, self.workloads.run(stop.clone()));
-        tasks.spawn("workload-controller", OnEnd::StopAll, self.controller.run(stop.clone()));
-        let fleet = self.fleet.clone();
-        let sweep = async move { fleet.sweep(node_view, stop).await };
-        tasks.spawn("node-sweep", OnEnd::Ignore, sweep);
-        self.fleet
+/// A node is gone, and nobody knows any more what runs there; unless a newer session has begun.
+pub(crate) async fn mark_gone(nodes: &Nodes, states: &States, agent: &str, epoch: i64, why: &str) {
+    match nodes.gone(agent, epoch, why).await {
+        Ok(true) => {
+            let why = format!("node {agent:?} is gone: {why}");
+            states.mark_unknown(agent, &why).await;
+        }
+        Ok(false) => {}
+        Err(error) => tracing::error!(agent, %error, "cannot mark a node as gone"),
     }
-}
-
-/// The index key of a copy: its workload.
-fn by_workload(name: &ObjectName, instance: &WorkloadInstance) -> Option<String> {
-    owner(name, instance).map(|owner| owner.to_string())
-}
-
-fn owner(name: &ObjectName, instance: &WorkloadInstance) -> Option<ObjectName> {
-    let workload = WorkloadInstanceSpec::workload(instance.spec.as_ref()?);
-    Some(ObjectName::new(name.project.clone(), workload))
 }

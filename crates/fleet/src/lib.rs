@@ -15,6 +15,7 @@ pub mod middleware;
 pub mod workloads;
 
 mod fleet;
+pub mod leader;
 
-pub use fleet::{Fleet, FleetParts};
+pub use fleet::Fleet;
 pub use middleware::hello::VERSION;

@@ -4,12 +4,13 @@ use crate::clock::{Clock, SystemClock};
 use crate::error::Error;
 use crate::keys::Keys;
 use crate::layers::admission::{Admission, OnCreate};
+use crate::layers::fence::Fence;
 use crate::layers::hydrate::Hydrate;
 use crate::projects::Projects;
 use crate::store_accessor::StoreAccessor;
 use crate::typed::Resources;
 use orrery_api::{Kind, Scheme};
-use orrery_store::Store;
+use orrery_store::{Lease, Store};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -51,6 +52,22 @@ impl Hub {
 
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.inner.clock
+    }
+
+    /// The same hub for one who acts alone: what it writes is refused by the store once the lease
+    /// has ended.
+    pub fn fenced(&self, lease: &Lease) -> Self {
+        let fence = |accessor: &Arc<dyn Accessor>| -> Arc<dyn Accessor> {
+            Arc::new(Fence::new(accessor.clone(), lease.fence()))
+        };
+        let accessors = self.inner.accessors.iter();
+        let inner = Inner {
+            scheme: self.inner.scheme.clone(),
+            store: self.inner.store.clone(),
+            clock: self.inner.clock.clone(),
+            accessors: accessors.map(|(name, accessor)| (name.clone(), fence(accessor))).collect(),
+        };
+        Self { inner: Arc::new(inner) }
     }
 
     /// The accessor of a kind.

@@ -17,6 +17,7 @@ pub mod events;
 mod hub;
 mod keys;
 mod layers;
+mod leases;
 mod merge;
 mod options;
 mod projects;
@@ -33,6 +34,6 @@ pub use options::{
     Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, Merge, ObjectName,
     Outcome, Page, Part, Precondition, StatusOptions, WatchEvent, WatchOptions,
 };
-pub use orrery_store::Revision;
+pub use orrery_store::{Lease, Revision};
 pub use typed::Resources;
 pub use watch::BOOKMARK_INTERVAL;

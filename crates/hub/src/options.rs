@@ -155,6 +155,8 @@ pub struct DeleteOptions {
     pub revision: Option<Revision>,
     /// Check everything, store nothing.
     pub dry_run: bool,
+    /// What else must hold in the store at the moment of deleting.
+    pub guards: Vec<Op>,
 }
 
 impl From<ObjectName> for DeleteOptions {

@@ -151,7 +151,7 @@ impl Accessor for StoreAccessor {
         let at = options.revision.unwrap_or(entry.modified);
         let mut object = decode(&self.kind, &entry)?;
         let delete = Op::delete(self.key(&options.name), at);
-        let revision = self.commit(delete, &options.name, Vec::new()).await?;
+        let revision = self.commit(delete, &options.name, options.guards).await?;
         object.update_meta(|meta| meta.resource_version = revision.to_string());
         Ok(Deleted { object, gone: true })
     }

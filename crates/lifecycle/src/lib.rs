@@ -31,7 +31,7 @@ pub fn register(builder: HubBuilder) -> HubBuilder {
     builder.on_create(PROJECT, hold).layer(PROJECT, guard::keep_system_project)
 }
 
-/// Starts the controllers.
+/// Starts the controllers; for the leader only.
 pub fn spawn(hub: &Hub, tasks: &mut Tasks) -> Result<(), Error> {
     let stop = tasks.stop_token();
     let mut watched = Reflector::new(hub.resources::<orrery_proto::core::v1::Project>()?);

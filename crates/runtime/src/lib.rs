@@ -6,11 +6,12 @@
 //!                        v
 //!                     KeyQueue ─> Controller ─> Reconciler::reconcile(key) ─> when to look again
 //! ```
-//! Owns: views fed by watches, the queue (one in flight per key, back-off, resync), named tasks and
-//! their clean end. Not in it: any one kind, any transport.
+//! Owns: views fed by watches, the queue (one in flight per key, back-off, resync), leadership by
+//! lease, named tasks and their clean end. Not in it: any one kind, any transport.
 mod backoff;
 pub mod conditions;
 mod controller;
+mod leadership;
 mod queue;
 mod reflector;
 mod tasks;
@@ -18,6 +19,7 @@ mod view;
 
 pub use backoff::Backoff;
 pub use controller::{Controller, KeyQueue, Next, Reconciler};
+pub use leadership::{LEASE_TTL, Leadership, Term};
 pub use queue::{Done, Queue};
 pub use reflector::Reflector;
 pub use tasks::{OnEnd, TaskError, Tasks};

@@ -2,6 +2,7 @@
 //!
 //! Every long-lived task of a process belongs to one [`Tasks`]: it has a name, it is told to stop
 //! through one token, and its end is noticed. There is no naked `spawn`.
+use futures::future::BoxFuture;
 use std::future::Future;
 use std::time::Duration;
 use tokio::task::{Id, JoinSet};
@@ -30,11 +31,12 @@ pub enum TaskError {
 type Outcome = Result<(), String>;
 
 /// The tasks of one process or of one test.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Tasks {
     stop: CancellationToken,
     running: JoinSet<Outcome>,
     names: std::collections::HashMap<Id, (&'static str, OnEnd)>,
+    last: Vec<BoxFuture<'static, ()>>,
 }
 
 impl Tasks {
@@ -58,12 +60,20 @@ impl Tasks {
         self.names.insert(handle.id(), (name, on_end));
     }
 
+    /// Does this when every task has ended: closes what they all used.
+    pub fn finally(&mut self, last: impl Future<Output = ()> + Send + 'static) {
+        self.last.push(Box::pin(last));
+    }
+
     /// Runs until the token is cancelled or a task that the process needs ends; then stops the
     /// rest and waits for it, at most `grace`.
     pub async fn run(mut self, grace: Duration) -> Result<(), TaskError> {
         let outcome = self.until_stop().await;
         self.stop.cancel();
         let drained = tokio::time::timeout(grace, self.drain()).await;
+        for last in std::mem::take(&mut self.last) {
+            last.await;
+        }
         match (outcome, drained) {
             (Err(error), _) | (Ok(()), Ok(Err(error))) => Err(error),
             (Ok(()), Ok(Ok(()))) => Ok(()),

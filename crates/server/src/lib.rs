@@ -18,6 +18,7 @@ mod server;
 
 pub use listener::Listener;
 pub use options::{ServerOptions, StoreOptions};
+pub use orrery_store::etcd::{Credentials, EtcdOptions, EtcdTls};
 pub use server::{Connections, Error, Server};
 
 /// The version of this build.

@@ -1,5 +1,6 @@
 //! What a server is told at its start.
 use orrery_pki::TlsFiles;
+use orrery_store::EtcdOptions;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -8,6 +9,8 @@ use std::path::PathBuf;
 pub enum StoreOptions {
     /// The embedded engine, in this folder.
     Embedded(PathBuf),
+    /// An etcd cluster, which several servers can share.
+    Etcd(EtcdOptions),
     /// Nothing is kept; for tests.
     Memory,
 }

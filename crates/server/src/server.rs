@@ -15,10 +15,11 @@ use orrery_hub::Hub;
 use orrery_pki::{ClientAuth, TlsMaterial};
 use orrery_proto::fleet::v1::agent_connection_server::AgentConnectionServer;
 use orrery_proto::hub::v1::hub_server::HubServer;
-use orrery_runtime::{OnEnd, Tasks};
+use orrery_runtime::{Leadership, OnEnd, Tasks, Term};
 use orrery_store::{Engine, Store};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 
 /// Why a server does not start.
@@ -51,8 +52,13 @@ pub struct Connections {
     pub commanders: CommanderConnections,
 }
 
+/// How long the controllers of a leader may take to end.
+const TERM_GRACE: Duration = Duration::from_secs(5);
+
 /// A server that is ready to serve.
 pub struct Server {
+    /// Different for each start.
+    id: String,
     listener: Listener,
     engine: Arc<dyn Engine>,
     store: Store,
@@ -74,7 +80,8 @@ impl Server {
         let builder = Hub::builder(Arc::new(scheme), store.clone());
         let hub = orrery_lifecycle::register(Fleet::register(builder)).build()?;
         orrery_lifecycle::ensure_projects(&hub).await?;
-        Ok(Self { listener, engine, store, hub })
+        let id = uuid::Uuid::new_v4().to_string();
+        Ok(Self { id, listener, engine, store, hub })
     }
 
     pub fn address(&self) -> Result<SocketAddr, Error> {
@@ -95,8 +102,8 @@ impl Server {
     /// other ways than the listener.
     pub fn spawn(self, tasks: &mut Tasks) -> Result<Connections, Error> {
         let stop = tasks.stop_token();
-        orrery_lifecycle::spawn(&self.hub, tasks)?;
-        let fleet = Fleet::parts(&self.hub)?.spawn(tasks);
+        let fleet = Fleet::spawn(&self.hub, &self.id, tasks)?;
+        self.spawn_leases(&fleet, tasks);
         let api = HubApi::new(self.hub.clone());
         let agents = AgentConnections::new(fleet, stop.clone());
         let commands = Arc::new(Commands::new(api.clone()));
@@ -109,11 +116,37 @@ impl Server {
             let outcome = listener.serve(router, stop).await;
             agents.drained().await;
             commanders.drained().await;
-            store.stop().await;
-            engine.close().await;
             outcome
         });
+        tasks.finally(async move {
+            store.stop().await;
+            engine.close().await;
+        });
         Ok(connections)
+    }
+}
+
+impl Server {
+    /// This server's own lease, by which others know that it is there; and the one of the leader.
+    fn spawn_leases(&self, fleet: &Arc<Fleet>, tasks: &mut Tasks) {
+        let candidate =
+            |name: String| Leadership { hub: self.hub.clone(), name, holder: self.id.clone() };
+        let stop = tasks.stop_token();
+        let own = candidate(orrery_fleet::leader::server_lease(&self.id));
+        tasks.spawn("server-lease", OnEnd::StopAll, own.hold(stop.clone()));
+        let assignments = fleet.assignments().clone();
+        let term: Term = Box::new(move |hub, over| {
+            let assignments = assignments.clone();
+            Box::pin(async move {
+                let mut tasks = Tasks::new(over);
+                orrery_lifecycle::spawn(&hub, &mut tasks).map_err(|e| e.to_string())?;
+                orrery_fleet::leader::spawn(&hub, assignments, &mut tasks)
+                    .map_err(|e| e.to_string())?;
+                tasks.run(TERM_GRACE).await.map_err(|e| e.to_string())
+            })
+        });
+        let leader = candidate("leader".to_owned()).run(term, stop);
+        tasks.spawn("leadership", OnEnd::StopAll, leader);
     }
 }
 
@@ -161,6 +194,7 @@ async fn open_engine(options: &StoreOptions) -> Result<Arc<dyn Engine>, Error> {
             let options = orrery_store::EmbeddedOptions::default();
             Ok(orrery_store::open_embedded(folder, options).await?)
         }
+        StoreOptions::Etcd(options) => Ok(orrery_store::open_etcd(options.clone()).await?),
         StoreOptions::Memory => Ok(orrery_store::memory()),
     }
 }

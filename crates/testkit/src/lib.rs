@@ -13,6 +13,8 @@
 pub mod agent;
 mod convert;
 #[cfg(feature = "world")]
+pub mod etcd;
+#[cfg(feature = "world")]
 pub mod world;
 
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use orrery_client::{Commander, Endpoint};
 use orrery_hub::{Error, Hub, ObjectName};
 use orrery_pki::{TlsFiles, TlsMaterial};
 use orrery_runtime::Tasks;
-use orrery_server::{Connections, Server, ServerOptions, StoreOptions};
+use orrery_server::{Connections, EtcdOptions, Server, ServerOptions, StoreOptions};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -32,6 +32,8 @@ pub struct WorldOptions {
     pub listen: Option<SocketAddr>,
     /// Where the store is kept; in memory when absent.
     pub folder: Option<PathBuf>,
+    /// An etcd instead.
+    pub etcd: Option<EtcdOptions>,
     pub tls: TlsFiles,
 }
 
@@ -47,7 +49,11 @@ impl World {
     }
 
     pub async fn start_with(options: WorldOptions) -> Self {
-        let store = options.folder.map_or(StoreOptions::Memory, StoreOptions::Embedded);
+        let store = match (options.etcd, options.folder) {
+            (Some(etcd), _) => StoreOptions::Etcd(etcd),
+            (None, Some(folder)) => StoreOptions::Embedded(folder),
+            (None, None) => StoreOptions::Memory,
+        };
         let options = ServerOptions {
             listen: options.listen.unwrap_or_else(|| ([127, 0, 0, 1], 0).into()),
             store,

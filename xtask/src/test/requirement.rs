@@ -49,4 +49,10 @@ pub const REQUIREMENTS: &[Requirement] = &[
         why: "makes the certificates that the pki crate is tested with",
         absent: Absent::Fails,
     },
+    Requirement {
+        name: "etcd-server",
+        kind: Kind::Apt { program: "etcd" },
+        why: "the store of more than one server",
+        absent: Absent::Fails,
+    },
 ];

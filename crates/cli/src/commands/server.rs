@@ -1,9 +1,11 @@
 //! `orrery server`.
-use crate::args::ServerArguments;
+use crate::args::{ServerArguments, StoreArguments};
 use crate::paths;
 use crate::signals::StopSignals;
+use anyhow::Context as _;
 use orrery_runtime::Tasks;
-use orrery_server::{Server, ServerOptions, StoreOptions};
+use orrery_server::{Credentials, EtcdOptions, EtcdTls, Server, ServerOptions, StoreOptions};
+use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +17,7 @@ pub async fn run(arguments: ServerArguments) -> anyhow::Result<()> {
     let data = paths::data(arguments.data_dir)?;
     let options = ServerOptions {
         listen: arguments.listen,
-        store: StoreOptions::Embedded(data.join("store")),
+        store: store(&arguments.store, &data)?,
         tls: arguments.tls.files(),
         allow_plain: arguments.allow_plain,
         group_suffix: arguments.group_suffix,
@@ -35,4 +37,29 @@ pub async fn run(arguments: ServerArguments) -> anyhow::Result<()> {
     }
     stop.cancel();
     Ok(running.await?)
+}
+
+/// The store that was asked for: etcd, or a folder.
+fn store(arguments: &StoreArguments, data: &Path) -> anyhow::Result<StoreOptions> {
+    let Some(url) = &arguments.store else {
+        return Ok(StoreOptions::Embedded(data.join("store")));
+    };
+    let read = |path: &Path| {
+        std::fs::read(path).with_context(|| format!("read the PEM file {}", path.display()))
+    };
+    let mut options = EtcdOptions::from_url(url)?;
+    if let Some(root) = &arguments.etcd_root {
+        let identity = match (&arguments.etcd_certificate, &arguments.etcd_key) {
+            (Some(certificate), Some(key)) => Some((read(certificate)?, read(key)?)),
+            (_, _) => None,
+        };
+        options.tls = Some(EtcdTls { authority: read(root)?, identity, domain: None });
+    }
+    if let (Some(name), Some(file)) = (&arguments.etcd_user, &arguments.etcd_password_file) {
+        let password = std::fs::read_to_string(file)
+            .with_context(|| format!("read the password file {}", file.display()))?;
+        let password = password.trim_end_matches('\n').to_owned();
+        options.user = Some(Credentials { name: name.clone(), password });
+    }
+    Ok(StoreOptions::Etcd(options))
 }

@@ -13,11 +13,14 @@ use std::sync::Arc;
 pub struct Nodes {
     nodes: Resources<Node>,
     clock: Arc<dyn Clock>,
+    /// The server that agents are connected to here.
+    server: String,
 }
 
 impl Nodes {
-    pub fn new(hub: &Hub) -> Result<Self, Error> {
-        Ok(Self { nodes: hub.resources()?, clock: hub.clock().clone() })
+    pub fn new(hub: &Hub, server: &str) -> Result<Self, Error> {
+        let (nodes, clock) = (hub.resources()?, hub.clock().clone());
+        Ok(Self { nodes, clock, server: server.to_owned() })
     }
 
     /// An agent connects: its node is there and Ready, in a session of its own epoch.
@@ -69,6 +72,7 @@ impl Nodes {
 
     fn ready(&self, hello: &AgentHello, mut status: NodeStatus) -> NodeStatus {
         status.session_epoch += 1;
+        status.server.clone_from(&self.server);
         status.version.clone_from(&hello.version);
         status.runtimes.clone_from(&hello.runtimes);
         status.hostname.clone_from(&hello.hostname);

@@ -61,7 +61,7 @@ impl Admission {
         }
         let at = revision_of(&old)?;
         if next.deletion_timestamp().is_some() && next.finalizers().is_empty() {
-            return self.finish_deletion(next, name, at, options.dry_run).await;
+            return self.finish_deletion(next, name, at, options).await;
         }
         if options.dry_run {
             return Ok(Applied { object: next, outcome: Outcome::Changed });
@@ -89,12 +89,14 @@ impl Admission {
         object: Object,
         name: ObjectName,
         at: Revision,
-        dry_run: bool,
+        options: &ApplyOptions,
     ) -> Result<Applied, Error> {
-        if dry_run {
+        if options.dry_run {
             return Ok(Applied { object, outcome: Outcome::Gone });
         }
-        let options = DeleteOptions { name, revision: Some(at), ..DeleteOptions::default() };
+        let guards = options.guards.clone();
+        let options =
+            DeleteOptions { name, revision: Some(at), guards, ..DeleteOptions::default() };
         let deleted = self.inner.delete(options).await?;
         Ok(Applied { object: deleted.object, outcome: Outcome::Gone })
     }
@@ -172,7 +174,9 @@ impl Admission {
             return self.inner.delete(options).await;
         }
         let marked = merge::marked_for_deletion(&old, self.clock.now());
-        let applied = self.inner.apply(marked, ApplyOptions::replace_at(at)).await?;
+        let guards = options.guards.clone();
+        let replace = ApplyOptions { guards, ..ApplyOptions::replace_at(at) };
+        let applied = self.inner.apply(marked, replace).await?;
         Ok(Deleted { object: applied.object, gone: false })
     }
 }

@@ -124,6 +124,7 @@ impl HubApi {
             uid: Some(request.uid).filter(|uid| !uid.is_empty()),
             revision: revision.map(|text| parse_revision(&text)).transpose()?,
             dry_run: request.dry_run,
+            guards: Vec::new(),
         };
         let deleted = asked.accessor.delete(options).await?;
         let resource = Some(self.encode(&deleted.object, &asked.kind, encoding)?);

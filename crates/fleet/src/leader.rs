@@ -1,0 +1,133 @@
+//! What one server does for all: placing workloads, and noticing the end of other servers.
+use crate::agents::assignments::Assignments;
+use crate::agents::nodes::Nodes;
+use crate::agents::states::States;
+use crate::fleet::mark_gone;
+use crate::workloads::controller::WorkloadReconciler;
+use orrery_hub::{Error, Hub, ObjectName};
+use orrery_proto::apps::v1::{Workload, WorkloadInstance, WorkloadInstanceSpec};
+use orrery_proto::infra::v1::Node;
+use orrery_runtime::{Controller, OnEnd, Reflector, Tasks, View};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// How long the agents of a server that ended have to come back, here or to another server, before
+/// they count as gone. They try every second.
+const RETURN_GRACE: Duration = Duration::from_secs(10);
+/// How often is looked for nodes whose server has ended.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The name of a server's own lease.
+pub fn server_lease(server: &str) -> String {
+    format!("servers/{server}")
+}
+
+/// Starts what only the leader does, on a hub that is fenced by its lease.
+pub fn spawn(hub: &Hub, assignments: Arc<Assignments>, tasks: &mut Tasks) -> Result<(), Error> {
+    let stop = tasks.stop_token();
+    let mut instances = Reflector::indexed(hub.resources()?, by_workload);
+    let nodes = Reflector::new(hub.resources()?);
+    let mut workloads = Reflector::<Workload>::new(hub.resources()?);
+    let reconciler = WorkloadReconciler::new(hub, instances.view(), nodes.view())?;
+    let controller = Controller::new("workloads", reconciler);
+    let queue = controller.queue();
+    workloads.on_change(move |change| queue.add(change.name.clone()));
+    let queue = controller.queue();
+    instances.on_change(move |change| {
+        let workload = |instance: &Arc<WorkloadInstance>| owner(&change.name, instance);
+        for key in change.old.iter().chain(&change.new).filter_map(workload) {
+            queue.add(key);
+        }
+    });
+    let sweep = Sweep {
+        hub: hub.clone(),
+        nodes: Nodes::new(hub, "")?,
+        states: States::new(hub, assignments)?,
+        view: nodes.view(),
+    };
+    let synced = [instances.synced(), nodes.synced()];
+    tasks.spawn("instance-watch", OnEnd::StopAll, instances.run(stop.clone()));
+    tasks.spawn("node-watch", OnEnd::StopAll, nodes.run(stop.clone()));
+    tasks.spawn("workload-watch", OnEnd::StopAll, workloads.run(stop.clone()));
+    let running = stop.clone();
+    tasks.spawn("workload-controller", OnEnd::StopAll, async move {
+        // A plan that does not know what is there would make it anew.
+        for mut synced in synced {
+            tokio::select! {
+                () = running.cancelled() => {}
+                _ = synced.wait_for(|synced| *synced) => {}
+            }
+        }
+        controller.run(running).await
+    });
+    tasks.spawn("node-sweep", OnEnd::StopAll, sweep.run(stop));
+    Ok(())
+}
+
+/// Marks the nodes whose server ended and that did not come back.
+struct Sweep {
+    hub: Hub,
+    nodes: Nodes,
+    states: States,
+    view: Arc<View<Node>>,
+}
+
+impl Sweep {
+    async fn run(self, stop: CancellationToken) -> Result<(), Error> {
+        // Since when a session has no server any more.
+        let mut orphans: HashMap<(String, i64), Instant> = HashMap::new();
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                () = tokio::time::sleep(SWEEP_INTERVAL) => {}
+            }
+            let sessions = match self.orphaned().await {
+                Ok(sessions) => sessions,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot see which servers there are");
+                    continue;
+                }
+            };
+            orphans.retain(|session, _| sessions.contains(session));
+            for session in sessions {
+                let since = *orphans.entry(session.clone()).or_insert_with(Instant::now);
+                if RETURN_GRACE <= since.elapsed() {
+                    let why = "its server ended, and it did not come back";
+                    mark_gone(&self.nodes, &self.states, &session.0, session.1, why).await;
+                }
+            }
+        }
+    }
+
+    /// The sessions that belong to servers that are not there.
+    async fn orphaned(&self) -> Result<Vec<(String, i64)>, Error> {
+        let mut held: HashMap<String, bool> = HashMap::new();
+        let mut orphaned = Vec::new();
+        for (name, node) in self.view.all() {
+            let Some(status) = node.status.as_ref().filter(|status| status.state == "Ready") else {
+                continue;
+            };
+            if !held.contains_key(&status.server) {
+                let there = self.hub.is_held(&server_lease(&status.server)).await?;
+                held.insert(status.server.clone(), there);
+            }
+            if held.get(&status.server) == Some(&false) {
+                orphaned.push((name.name, status.session_epoch));
+            }
+        }
+        Ok(orphaned)
+    }
+}
+
+/// The index key of a copy: its workload.
+fn by_workload(name: &ObjectName, instance: &WorkloadInstance) -> Option<String> {
+    owner(name, instance).map(|owner| owner.to_string())
+}
+
+fn owner(name: &ObjectName, instance: &WorkloadInstance) -> Option<ObjectName> {
+    let workload = WorkloadInstanceSpec::workload(instance.spec.as_ref()?);
+    Some(ObjectName::new(name.project.clone(), workload))
+}

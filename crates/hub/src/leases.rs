@@ -1,0 +1,37 @@
+//! Leases: who may act alone.
+use crate::error::Error;
+use crate::hub::Hub;
+use crate::store_accessor::from_store;
+use orrery_store::Lease;
+use std::time::Duration;
+
+/// Where the store keeps leases.
+const PREFIX: &str = "leases/";
+
+impl Hub {
+    /// Takes a lease; `None` when another holds it.
+    pub async fn acquire(
+        &self,
+        name: &str,
+        holder: &str,
+        ttl: Duration,
+    ) -> Result<Option<Lease>, Error> {
+        self.store().engine().acquire(name, holder, ttl).await.map_err(from_store)
+    }
+
+    /// Keeps a lease for another of its terms; false when it is lost.
+    pub async fn renew(&self, lease: &Lease) -> Result<bool, Error> {
+        self.store().engine().renew(lease).await.map_err(from_store)
+    }
+
+    /// Gives a lease back, so that another need not wait for its end.
+    pub async fn resign(&self, lease: Lease) -> Result<(), Error> {
+        self.store().engine().resign(lease).await.map_err(from_store)
+    }
+
+    /// Whether anybody holds the lease.
+    pub async fn is_held(&self, name: &str) -> Result<bool, Error> {
+        let entry = self.store().get(&format!("{PREFIX}{name}")).await;
+        Ok(entry.map_err(from_store)?.is_some())
+    }
+}

@@ -1,0 +1,127 @@
+//! Two servers on one etcd.
+use orrery_fleet::middleware::Peer;
+use orrery_hub::{ApplyOptions, Error, ListOptions, ObjectName};
+use orrery_proto::apps::v1::{
+    Placement, Process, Workload, WorkloadInstance, WorkloadSpec, workload_spec,
+};
+use orrery_proto::core::v1::Project;
+use orrery_proto::infra::v1::Node;
+use orrery_proto::meta::v1::ObjectMeta;
+use orrery_testkit::agent::{FakeAgent, InProcess};
+use orrery_testkit::etcd::Cluster;
+use orrery_testkit::world::{World, WorldOptions};
+use std::time::Duration;
+
+async fn server(etcd: &Cluster) -> World {
+    let etcd = Some(etcd.options("orrery/"));
+    World::start_with(WorldOptions { etcd, ..WorldOptions::default() }).await
+}
+
+fn mk_workload(name: &str, node: &str) -> Workload {
+    let process = Process { command: Some("true".into()), ..Process::default() };
+    Workload {
+        metadata: Some(ObjectMeta {
+            name: name.into(),
+            project: "shop".into(),
+            ..ObjectMeta::default()
+        }),
+        spec: Some(WorkloadSpec {
+            runtime: Some(workload_spec::Runtime::Process(process)),
+            placement: Some(Placement { nodes: vec![node.into()] }),
+            ..WorkloadSpec::default()
+        }),
+        ..Workload::default()
+    }
+}
+
+/// What is written on one server is seen by the next read on the other, always.
+#[tokio::test]
+async fn a_write_on_one_is_read_on_the_other() {
+    let etcd = Cluster::start(1);
+    let (one, two) = (server(&etcd).await, server(&etcd).await);
+    for number in 0..50 {
+        let name = format!("p{number}");
+        one.project(&name).await;
+        let found = two.hub.resources::<Project>().unwrap();
+        let found = found.find(&ObjectName::new("", &name)).await.unwrap();
+        assert!(found.is_some(), "{name} was acknowledged and must be there");
+    }
+    one.stop().await;
+    two.stop().await;
+}
+
+/// One of them leads; when it goes, the other does, and nothing is done twice.
+#[tokio::test]
+async fn the_work_goes_on_when_a_server_goes() {
+    let etcd = Cluster::start(1);
+    let one = server(&etcd).await;
+    one.project("shop").await;
+    let two = server(&etcd).await;
+    let mut agent =
+        FakeAgent::connect(&InProcess::new(&two, Peer::default()), "edge-1").await.unwrap();
+    let apply = async |world: &World, name: &str| {
+        world.hub.resources().unwrap().apply(&mk_workload(name, "edge-1")).await.unwrap();
+    };
+    apply(&one, "first").await;
+    assert_eq!(agent.assignment().await.spec.unwrap().workload(), "first");
+    one.stop().await;
+    apply(&two, "second").await;
+    assert_eq!(agent.assignment().await.spec.unwrap().workload(), "second");
+    let instances = two.hub.resources::<WorkloadInstance>().unwrap();
+    assert_eq!(instances.list(ListOptions::default()).await.unwrap().len(), 2);
+    two.stop().await;
+}
+
+/// The agents of a server that ended are gone, unless they come back.
+#[tokio::test]
+async fn the_agents_of_a_server_that_ended_are_gone() {
+    let etcd = Cluster::start(1);
+    let (one, two) = (server(&etcd).await, server(&etcd).await);
+    let lost = FakeAgent::connect(&InProcess::new(&one, Peer::default()), "lost").await.unwrap();
+    let back = FakeAgent::connect(&InProcess::new(&one, Peer::default()), "back").await.unwrap();
+    one.stop().await;
+    drop((lost, back));
+    let _back = FakeAgent::connect(&InProcess::new(&two, Peer::default()), "back").await.unwrap();
+    let state = |node: &Node| node.status.as_ref().map(|status| status.state.clone());
+    let gone = ObjectName::new("", "lost");
+    two.until::<Node>(&gone, |node| state(node).as_deref() == Some("Gone")).await;
+    let still = two.hub.resources::<Node>().unwrap();
+    let still = still.find(&ObjectName::new("", "back")).await.unwrap().unwrap();
+    assert_eq!(state(&still).as_deref(), Some("Ready"));
+    two.stop().await;
+}
+
+/// A leader that was held up past the end of its lease cannot write any more.
+#[tokio::test]
+async fn who_lost_the_lease_writes_nothing() {
+    let etcd = Cluster::start(1);
+    let (one, two) = (server(&etcd).await, server(&etcd).await);
+    let ttl = Duration::from_secs(2);
+    let lease = one.hub.acquire("test", "one", ttl).await.unwrap().expect("nobody has it");
+    let fenced = one.hub.fenced(&lease);
+    let project = |name: &str| Project {
+        metadata: Some(ObjectMeta { name: name.into(), ..ObjectMeta::default() }),
+        ..Project::default()
+    };
+    let projects = fenced.resources::<Project>().unwrap();
+    projects.create(&project("while-held")).await.unwrap();
+    assert!(two.hub.acquire("test", "two", ttl).await.unwrap().is_none(), "it is taken");
+    one.hub.resign(lease).await.unwrap();
+    let next = two.hub.acquire("test", "two", ttl).await.unwrap().expect("it is free");
+    let error = projects.create(&project("too-late")).await.expect_err("the fence holds");
+    assert!(matches!(error, Error::Conflict { .. }), "{error}");
+    let kept = one.hub.resources::<Project>().unwrap();
+    assert!(kept.find(&ObjectName::new("", "too-late")).await.unwrap().is_none());
+    let kind = one.hub.scheme().kind_of::<Project>().unwrap();
+    let mut object = orrery_api::Object::new(&kind);
+    object.set_name("later");
+    two.hub
+        .fenced(&next)
+        .accessor(&kind)
+        .unwrap()
+        .apply(object, ApplyOptions::default())
+        .await
+        .unwrap();
+    one.stop().await;
+    two.stop().await;
+}
