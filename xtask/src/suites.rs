@@ -17,6 +17,8 @@ pub enum Target {
     Bench(&'static str),
     Test(&'static str),
     Example(&'static str),
+    /// A program of the benchmark crate, with the `orrery` binary built beside it.
+    Program(&'static str),
 }
 
 /// One named suite.
@@ -31,7 +33,14 @@ pub struct Suite {
     pub environment: &'static [(&'static str, &'static str)],
 }
 
-pub const BENCHES: &[Suite] = &[];
+pub const BENCHES: &[Suite] = &[Suite {
+    name: "hub",
+    about: "durable writes, reads, watchers and many objects, beside Debian's etcd",
+    package: "orrery-bench",
+    target: Target::Program("bench-hub"),
+    arguments: &[],
+    environment: &[],
+}];
 pub const SOAKS: &[Suite] = &[];
 
 pub fn bench(words: &[&str]) -> Result<bool> {
@@ -71,6 +80,13 @@ fn find<'a>(what: &str, suites: &'a [Suite], name: &str) -> Result<&'a Suite> {
 
 fn run(suite: &Suite, more: &[&str]) -> Result<bool> {
     println!("{}: {}", suite.name, suite.about);
+    if let Target::Program(_) = suite.target {
+        let mut build = process::cargo();
+        build.args(["build", "--release", "-p", "orrery-cli"]);
+        if !process::run(&mut build)? {
+            return Ok(false);
+        }
+    }
     let mut command: Command = process::cargo();
     command.args(cargo_words(suite, more)).envs(suite.environment.iter().copied());
     let (passed, took) = process::timed(|| process::run(&mut command));
@@ -85,6 +101,7 @@ fn cargo_words<'a>(suite: &Suite, more: &[&'a str]) -> Vec<&'a str> {
         Target::Bench(target) => ("bench", None, "--bench", target),
         Target::Test(target) => ("test", Some("--release"), "--test", target),
         Target::Example(target) => ("run", Some("--release"), "--example", target),
+        Target::Program(target) => ("run", Some("--release"), "--bin", target),
     };
     let words = [verb].into_iter().chain(profile).chain(["-p", suite.package, flag, target, "--"]);
     words.chain(suite.arguments.iter().copied()).chain(more.iter().copied()).collect()
@@ -122,6 +139,7 @@ mod tests {
         check(Target::Bench("write"), "bench -p orrery-store --bench write -- --quick x");
         check(Target::Test("crash"), "test --release -p orrery-store --test crash -- --quick x");
         check(Target::Example("load"), "run --release -p orrery-store --example load -- --quick x");
+        check(Target::Program("load"), "run --release -p orrery-store --bin load -- --quick x");
     }
 
     #[test]

@@ -82,6 +82,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "volumes",
         ],
     ),
+    ("bench", &["client", "pki", "proto"]),
     ("xtask", &[]),
 ];
 

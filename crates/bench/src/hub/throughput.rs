@@ -1,0 +1,128 @@
+//! Durable writes and consistent reads.
+use crate::server::{Client, Server, resource};
+use orrery_bench::load::{self, Outcome, Until};
+use orrery_bench::process::Process;
+use orrery_bench::{etcd, table::Table};
+use orrery_proto::hub::v1::{GetRequest, ResourceName};
+use std::path::Path;
+use std::time::Duration;
+
+const TIME: Duration = Duration::from_secs(5);
+/// The size of a small resource.
+const PAYLOAD: usize = 400;
+/// Objects that the writers change in turn.
+const OBJECTS: usize = 256;
+
+pub async fn measure(folder: &Path) -> anyhow::Result<()> {
+    println!("## Durable writes and consistent reads, {TIME:?} each\n");
+    let mut table = Table::new(&[
+        "work",
+        "clients",
+        "ours /s",
+        "ours p50 ms",
+        "ours CPU us",
+        "etcd /s",
+        "etcd p50 ms",
+        "etcd CPU us",
+        "ratio",
+    ]);
+    let server = Server::start(&folder.join("ours")).await?;
+    let (peer, address) = etcd::start(folder).await?;
+    for clients in [1, 64] {
+        let ours = measured(&server.process, writes(server.clients(clients).await?)).await?;
+        let theirs = measured(&peer, etcd_writes(&address, clients)).await?;
+        table.row(&row("durable apply / put", clients, &ours, &theirs));
+    }
+    for clients in [1, 64] {
+        let ours = measured(&server.process, reads(server.clients(clients).await?)).await?;
+        let theirs = measured(&peer, etcd_reads(&address, clients)).await?;
+        table.row(&row("get / linearizable get", clients, &ours, &theirs));
+    }
+    table.print();
+    Ok(())
+}
+
+/// What happened, and the CPU time that the process spent on each request.
+async fn measured(
+    process: &Process,
+    work: impl Future<Output = anyhow::Result<Outcome>>,
+) -> anyhow::Result<(Outcome, Duration)> {
+    let before = process.cpu()?;
+    let outcome = work.await?;
+    let spent = process.cpu()?.saturating_sub(before);
+    let each = spent.div_f64(outcome.count.max(1) as f64);
+    Ok((outcome, each))
+}
+
+fn row(
+    work: &str,
+    clients: usize,
+    ours: &(Outcome, Duration),
+    theirs: &(Outcome, Duration),
+) -> Vec<String> {
+    let cells = |(outcome, cpu): &(Outcome, Duration)| {
+        [
+            format!("{:.0}", outcome.per_second()),
+            format!("{:.2}", outcome.percentile(0.5).as_secs_f64() * 1000.0),
+            format!("{:.0}", cpu.as_secs_f64() * 1e6),
+        ]
+    };
+    let ratio = ours.0.per_second() / theirs.0.per_second();
+    let mut row = vec![work.to_owned(), clients.to_string()];
+    row.extend(cells(ours));
+    row.extend(cells(theirs));
+    row.push(format!("{ratio:.2}"));
+    row
+}
+
+async fn writes(clients: Vec<Client>) -> anyhow::Result<Outcome> {
+    load::run(clients, Until::Time(TIME), |mut client: Client, sequence| async move {
+        let name = format!("bench-{}", sequence % OBJECTS);
+        client.apply(resource(&name, PAYLOAD, sequence)).await?;
+        Ok(client)
+    })
+    .await
+}
+
+async fn reads(clients: Vec<Client>) -> anyhow::Result<Outcome> {
+    load::run(clients, Until::Time(TIME), |mut client: Client, _| async move {
+        let name = ResourceName {
+            kind: "Project".into(),
+            name: "bench-0".into(),
+            ..ResourceName::default()
+        };
+        client.get(GetRequest { name: Some(name), ..GetRequest::default() }).await?;
+        Ok(client)
+    })
+    .await
+}
+
+async fn etcd_clients(address: &str, count: usize) -> anyhow::Result<Vec<etcd::Client>> {
+    let mut clients = Vec::new();
+    for _ in 0..count {
+        clients.push(etcd::Client::connect(address).await?);
+    }
+    Ok(clients)
+}
+
+async fn etcd_writes(address: &str, clients: usize) -> anyhow::Result<Outcome> {
+    let value = "x".repeat(PAYLOAD + 112);
+    let clients = etcd_clients(address, clients).await?;
+    load::run(clients, Until::Time(TIME), move |mut client: etcd::Client, sequence| {
+        let value = value.clone();
+        async move {
+            client.put(&format!("bench-{}", sequence % OBJECTS), &value).await?;
+            Ok(client)
+        }
+    })
+    .await
+}
+
+async fn etcd_reads(address: &str, clients: usize) -> anyhow::Result<Outcome> {
+    let clients = etcd_clients(address, clients).await?;
+    load::run(clients, Until::Time(TIME), |mut client: etcd::Client, _| async move {
+        client.get("bench-0").await?;
+        Ok(client)
+    })
+    .await
+}
