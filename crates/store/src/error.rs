@@ -62,7 +62,7 @@ fn describe(actual: &Option<Revision>) -> String {
     }
 }
 
-/// Why an engine did not open.
+/// Why an engine did not open, or a backup was not written or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("{} is in use by another process{}; stop it first", path.display(), holder(.pid))]
@@ -75,6 +75,8 @@ pub enum OpenError {
     NewerFormat { path: PathBuf, found: u32, supported: u32 },
     #[error("{} is not a store directory: {reason}", path.display())]
     NotAStore { path: PathBuf, reason: String },
+    #[error("{} is not empty: {reason}", path.display())]
+    NotEmpty { path: PathBuf, reason: String },
     #[error("cannot {step} {}: {source}", path.display())]
     Io { step: &'static str, path: PathBuf, source: std::io::Error },
     #[error("{} is corrupt: {detail}", path.display())]

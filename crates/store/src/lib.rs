@@ -10,12 +10,13 @@
 //! ```
 //!
 //! Owned here: the [`Engine`] contract and its engines, the [`Store`] that the rest of the system
-//! reads from, leases, backup and restore, and the suite that every
-//! engine passes (`conformance`, behind the feature of that name).
+//! reads from, leases, backup and restore, and the suite that every engine passes (`conformance`,
+//! behind the feature of that name).
 //!
 //! Not in it: kinds, names, versions or any other meaning of keys and values. Bytes go in and the
 //! same bytes come out. Only this crate sees the storage engines.
 
+mod backup;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod embedded;
@@ -30,6 +31,7 @@ mod memory;
 mod model;
 mod store;
 
+pub use backup::{Backup, backup, inspect_backup, restore};
 pub use embedded::{EmbeddedOptions, open_embedded};
 pub use engine::{Batch, Change, Engine, ListRequest, Listing, Watch};
 pub use error::{Error, OpenError};

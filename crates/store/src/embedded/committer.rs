@@ -10,7 +10,9 @@ use super::{
     Shared,
     format::{self, Kind, Logged, Version},
     options::count,
-    tables::{Tables, failed},
+    sum::Sum,
+    tables::{Standing, Tables, describe},
+    watermark::Watermark,
 };
 use crate::{
     engine::{Batch, Change},
@@ -38,8 +40,10 @@ impl Request {
 
 pub(super) struct Committer {
     tables: Arc<Tables>,
+    watermark: Watermark,
     shared: Arc<Shared>,
     head: Revision,
+    sum: Sum,
     /// Why writing stopped, once it has.
     failure: Option<Arc<str>>,
 }
@@ -47,11 +51,13 @@ pub(super) struct Committer {
 impl Committer {
     pub fn start(
         tables: Arc<Tables>,
+        watermark: Watermark,
         shared: Arc<Shared>,
         requests: mpsc::Receiver<Request>,
-        head: Revision,
+        standing: &Standing,
     ) -> Result<thread::JoinHandle<()>, OpenError> {
-        let committer = Self { tables, shared, head, failure: None };
+        let Standing { head, sum, .. } = *standing;
+        let committer = Self { tables, watermark, shared, head, sum, failure: None };
         thread::Builder::new()
             .name("store-committer".to_owned())
             .spawn(move || committer.run(requests))
@@ -84,31 +90,38 @@ impl Committer {
     /// Commits a group; on success the answer to each. A conflict is answered only with the group
     /// too, because it may be with a commit of the same group that is not durable before.
     fn commit(&mut self, group: &[Request]) -> Result<Vec<Result<Revision, Error>>, Error> {
-        let mut draft = Draft::new(&self.tables, self.head);
+        let mut draft = Draft::new(&self.tables, self.head, self.sum);
         let answers = group.iter().map(|request| draft.add(&request.ops)).collect();
-        let Draft { batches, write, head, .. } = draft;
+        let Draft { batches, write, head, sum, .. } = draft;
         if batches.is_empty() {
             return Ok(answers);
         }
-        self.write(write, head)?;
+        self.write(write, head, sum)?;
         count(&self.shared.counters.commits, batches.len());
         self.shared.feed.publish(batches);
         Ok(answers)
     }
 
-    fn write(&mut self, mut write: OwnedWriteBatch, head: Revision) -> Result<(), Error> {
-        self.tables.put_head(&mut write, head);
+    fn write(&mut self, mut write: OwnedWriteBatch, head: Revision, sum: Sum) -> Result<(), Error> {
+        self.tables.put_position(&mut write, head, sum);
         let written = write.durability(Some(PersistMode::SyncData)).commit();
         count(&self.shared.counters.syncs, 1);
         if let Err(error) = written {
-            let error = failed("write to the disk", &error);
-            tracing::error!(%error, "the store takes no more writes until it is opened again");
-            let reason: Arc<str> = format!("{error}; restart after the disk is in order").into();
-            self.failure = Some(Arc::clone(&reason));
-            return Err(Error::Unavailable { reason });
+            return Err(self.stop(&describe("write to the disk", &error)));
         }
-        self.head = head;
+        if let Err(error) = self.watermark.note(head) {
+            return Err(self.stop(&format!("cannot note the last commit: {error}")));
+        }
+        (self.head, self.sum) = (head, sum);
         Ok(())
+    }
+
+    /// Takes no more writes: what the disk holds now is not known until it was opened again.
+    fn stop(&mut self, cause: &str) -> Error {
+        tracing::error!(cause, "the store takes no more writes until it is opened again");
+        let reason: Arc<str> = format!("{cause}; restart when the disk is in order").into();
+        self.failure = Some(Arc::clone(&reason));
+        Error::Unavailable { reason }
     }
 }
 
@@ -127,6 +140,7 @@ fn collect(first: Request, requests: &mut mpsc::Receiver<Request>) -> Vec<Reques
 struct Draft<'a> {
     tables: &'a Tables,
     head: Revision,
+    sum: Sum,
     /// Heads as the commits so far leave them, where they differ from the tables.
     heads: HashMap<Arc<str>, Option<Head>>,
     write: OwnedWriteBatch,
@@ -134,9 +148,9 @@ struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    fn new(tables: &'a Tables, head: Revision) -> Self {
+    fn new(tables: &'a Tables, head: Revision, sum: Sum) -> Self {
         let write = tables.batch();
-        Self { tables, head, heads: HashMap::new(), write, batches: Vec::new() }
+        Self { tables, head, sum, heads: HashMap::new(), write, batches: Vec::new() }
     }
 
     fn add(&mut self, ops: &[Op]) -> Result<Revision, Error> {
@@ -153,7 +167,7 @@ impl<'a> Draft<'a> {
                 changes.push(change);
             }
         }
-        let row = format::encode_log(revision, &logged);
+        let row = format::encode_log(revision, self.head, &logged);
         self.write.insert(&self.tables.log, format::revision_key(revision), row);
         self.batches.push(Arc::new(Batch { revision, changes }));
         self.head = revision;
@@ -175,9 +189,13 @@ impl<'a> Draft<'a> {
     ) -> Option<(Logged, Change)> {
         let previous = before.map_or(Revision::ZERO, |head| head.modified);
         let created = before.map_or(revision, |head| head.created);
+        if let (Some(before), true) = (before, op.writes()) {
+            self.sum.remove(op.key(), before.modified);
+        }
         let logged = |key, kind| Logged { key: Arc::clone(key), kind, previous, created };
         match op {
             Op::Put { key, value, .. } => {
+                self.sum.add(key, revision);
                 let value = value.clone();
                 let version = Version::Value { created, value: value.clone() };
                 self.put(key, revision, &version, Some(Head { created, modified: revision }));

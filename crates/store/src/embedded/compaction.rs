@@ -18,27 +18,60 @@ use super::{
 };
 use crate::{error::Error, model::Revision};
 
+/// After this many commits were removed, their space is given back.
+const RECLAIM_AFTER: usize = 10_000;
+
 /// Commits removed in one batch: short enough that a commit waiting behind it does not notice.
 const SLICE: usize = 256;
 
 pub(super) async fn compact(shared: &Arc<Shared>, up_to: Revision) -> Result<(), Error> {
-    let _one_at_a_time = shared.compacting.lock().await;
-    let advanced = shared.blocking(move |tables| advance(tables, up_to)).await?;
-    if advanced { sweep(shared).await } else { Ok(()) }
+    let mut removed = shared.compacting.lock().await;
+    if !shared.blocking(move |tables| advance(tables, up_to)).await? {
+        return Ok(());
+    }
+    *removed += sweep(shared).await?;
+    if RECLAIM_AFTER <= *removed {
+        shared.blocking(give_back).await?;
+        *removed = 0;
+    }
+    Ok(())
 }
 
 /// Goes on with what a process that died had begun.
 pub(super) async fn resume(shared: &Arc<Shared>) -> Result<(), Error> {
-    let _one_at_a_time = shared.compacting.lock().await;
-    sweep(shared).await
+    *shared.compacting.lock().await += sweep(shared).await?;
+    Ok(())
 }
 
-async fn sweep(shared: &Arc<Shared>) -> Result<(), Error> {
+pub(super) async fn reclaim(shared: &Arc<Shared>) -> Result<(), Error> {
+    let mut removed = shared.compacting.lock().await;
+    shared.blocking(give_back).await?;
+    *removed = 0;
+    Ok(())
+}
+
+/// Writes every table anew without what was removed from it. All are rotated first, which lets go
+/// of the journals that hold what is in them.
+fn give_back(tables: &Tables) -> Result<(), Error> {
+    let all = [&tables.log, &tables.values, &tables.heads, &tables.meta];
+    for table in all {
+        table.rotate_memtable_and_wait().map_err(|error| failed("give space back", &error))?;
+    }
+    for table in all {
+        table.major_compact().map_err(|error| failed("give space back", &error))?;
+    }
+    Ok(())
+}
+
+/// Removes all that lies before the bound and answers how many commits it were.
+async fn sweep(shared: &Arc<Shared>) -> Result<usize, Error> {
+    let mut total = 0;
     loop {
         let removed = shared.blocking(slice).await?;
         count(&shared.counters.compacted, removed);
+        total += removed;
         if removed < SLICE {
-            return Ok(());
+            return Ok(total);
         }
     }
 }
@@ -59,13 +92,15 @@ fn advance(tables: &Tables, up_to: Revision) -> Result<bool, Error> {
 fn slice(tables: &Tables) -> Result<usize, Error> {
     let snapshot = tables.db.snapshot();
     let bound = format::revision_key(tables.compacted_in(&snapshot)?);
-    let mut batch = tables.batch();
+    // Synced like every other batch, so that only the last one of a journal can ever be torn.
+    let mut batch = tables.batch().durability(Some(PersistMode::SyncData));
     let mut removed = 0;
     let rows = snapshot.range(&tables.log, (Bound::Unbounded, Bound::Included(bound)));
     for row in rows.take(SLICE) {
         let (row_key, row) = row.into_inner().map_err(|error| failed("read the log", &error))?;
         let revision = reader::log_revision(&row_key)?;
-        for logged in format::decode_log(revision, &row)? {
+        let (_, changes) = format::decode_log(revision, &row)?;
+        for logged in changes {
             remove_superseded(tables, &mut batch, &logged, revision);
         }
         batch.remove(&tables.log, row_key);

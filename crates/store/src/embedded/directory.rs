@@ -3,6 +3,7 @@
 //! ```text
 //!   <path>/LOCK     held by the process that has it open, with that process's id inside
 //!   <path>/FORMAT   the version of the layout, refused when newer than this program
+//!   <path>/HEAD     the last commit that was acknowledged, as a check
 //!   <path>/data/    fjall's files
 //! ```
 
@@ -17,7 +18,10 @@ use fjall::{Database, PersistMode};
 use super::{
     EmbeddedOptions,
     format::FORMAT,
+    journal,
+    sum::{self, Sum},
     tables::{Standing, Tables, failed},
+    watermark::Watermark,
 };
 use crate::{
     error::{Error, OpenError},
@@ -32,41 +36,74 @@ const FORMAT_WORD: &str = "orrery-store";
 /// A new store begins here. Zero would read as "any revision" in the REST dialect.
 const FIRST: Revision = Revision(1);
 
-pub(super) fn open(
-    path: &Path,
-    options: &EmbeddedOptions,
-) -> Result<(Tables, Standing), OpenError> {
+/// A directory that is open.
+pub(super) struct Opened {
+    pub tables: Tables,
+    pub standing: Standing,
+    pub watermark: Watermark,
+}
+
+pub(super) fn open(path: &Path, options: &EmbeddedOptions) -> Result<Opened, OpenError> {
     fs::create_dir_all(path).map_err(io_error("create directory", path))?;
     let lock = lock(path)?;
     check_format(path)?;
-    let data = path.join(DATA);
-    let db = Database::builder(&data)
+    journal::inspect(&path.join(DATA))?;
+    let tables = open_tables(path, options, lock)?;
+    let standing = match tables.standing().map_err(|error| named(path, error))? {
+        Some(standing) => standing,
+        None => found(path, &tables)?,
+    };
+    tables.set_compacted(standing.compacted);
+    let watermark = check_watermark(path, &standing)?;
+    sum::verify(&tables, standing.sum).map_err(|error| named(path, error))?;
+    Ok(Opened { tables, standing, watermark })
+}
+
+pub(super) fn open_tables(
+    path: &Path,
+    options: &EmbeddedOptions,
+    lock: File,
+) -> Result<Tables, OpenError> {
+    let db = Database::builder(path.join(DATA))
         .cache_size(options.block_cache_bytes)
         .max_journaling_size(options.journal_bytes)
         .worker_threads(1)
         .open()
-        .map_err(|error| opening(path, &error))?;
-    let tables = Tables::open(db, options, lock).map_err(|error| named(path, error))?;
-    let standing = match tables.standing().map_err(|error| named(path, error))? {
-        Some(standing) => standing,
-        None => found(&tables, FIRST)?,
-    };
-    tables.set_compacted(standing.compacted);
-    Ok((tables, standing))
+        .map_err(|error| named(path, failed("open its files", &error)))?;
+    Tables::open(db, options, lock).map_err(|error| named(path, error))
 }
 
 /// Writes the first rows of a new store.
-pub(super) fn found(tables: &Tables, first: Revision) -> Result<Standing, OpenError> {
-    let standing = Standing { head: first, compacted: first, incarnation: Incarnation::fresh() };
+fn found(path: &Path, tables: &Tables) -> Result<Standing, OpenError> {
+    let standing = Standing {
+        head: FIRST,
+        compacted: FIRST,
+        incarnation: Incarnation::fresh(),
+        sum: Sum::default(),
+    };
     let mut batch = tables.batch().durability(Some(PersistMode::SyncAll));
-    tables.put_head(&mut batch, standing.head);
-    tables.put_compacted(&mut batch, standing.compacted);
-    tables.put_incarnation(&mut batch, standing.incarnation);
-    batch.commit().map_err(|error| failed("write the first rows", &error))?;
+    tables.put_standing(&mut batch, &standing);
+    let written = batch.commit().map_err(|error| failed("write the first rows", &error));
+    written.map_err(|error| named(path, error))?;
     Ok(standing)
 }
 
-fn lock(path: &Path) -> Result<File, OpenError> {
+/// Refuses files that end before the last commit that is known to have been durable.
+fn check_watermark(path: &Path, standing: &Standing) -> Result<Watermark, OpenError> {
+    let opened = Watermark::open(path, standing.incarnation);
+    let (watermark, noted) =
+        opened.map_err(io_error("open the note of the last commit in", path))?;
+    match noted {
+        Some(noted) if standing.head < noted => {
+            let head = standing.head;
+            let detail = format!("commits up to {noted} were durable, now they end at {head}");
+            Err(OpenError::Corrupt { path: path.to_owned(), detail })
+        }
+        Some(_) | None => Ok(watermark),
+    }
+}
+
+pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
     let file_path = path.join(LOCK_FILE);
     let open = File::options().read(true).write(true).create(true).truncate(false).open(&file_path);
     let mut file = open.map_err(io_error("open lock file", &file_path))?;
@@ -121,13 +158,13 @@ fn judge_format(path: &Path, text: &str) -> Result<(), OpenError> {
     }
 }
 
-fn has_strangers(path: &Path) -> Result<bool, OpenError> {
+pub(super) fn has_strangers(path: &Path) -> Result<bool, OpenError> {
     let mut files = fs::read_dir(path).map_err(io_error("read directory", path))?;
     Ok(files.any(|file| file.is_ok_and(|file| file.file_name() != LOCK_FILE)))
 }
 
 /// Appears whole or not at all, and before any data that needs it.
-fn write_format(path: &Path) -> io::Result<()> {
+pub(super) fn write_format(path: &Path) -> io::Result<()> {
     let temporary = path.join("FORMAT.new");
     let mut file = File::create(&temporary)?;
     writeln!(file, "{FORMAT_WORD} {FORMAT}")?;
@@ -140,12 +177,8 @@ fn write_format(path: &Path) -> io::Result<()> {
     }
 }
 
-pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
+pub(crate) fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
-}
-
-fn opening(path: &Path, error: &fjall::Error) -> OpenError {
-    named(path, failed("open its files", error))
 }
 
 fn named(path: &Path, error: Error) -> OpenError {

@@ -3,10 +3,10 @@
 //! ```text
 //!   heads   key                     created:8 modified:8                                    sum:8
 //!   values  key 00 revision:8       1 created:8 value | 2                                   sum:8
-//!   log     revision:8              count:2 { kind:1 previous:8 created:8 length:2 key }*   sum:8
+//!   log     revision:8              before:8 count:2 { kind:1 previous:8 created:8 length:2 key }* sum:8
 //!   meta    name                    content                                                 sum:8
 //! ```
-//! Numbers are big-endian, so that revisions sort. A NUL ends the key in `values`; keys contain
+//! `before` is the commit before this one, so that a row of the log that is gone is missed. Numbers are big-endian, so that revisions sort. A NUL ends the key in `values`; keys contain
 //! none, so versions sort by key and then by revision.
 
 use std::sync::Arc;
@@ -114,8 +114,14 @@ pub(super) fn decode_version(row_key: &[u8], row: &[u8]) -> Result<Version, Erro
     }
 }
 
-pub(super) fn encode_log(revision: Revision, changes: &[Logged]) -> Vec<u8> {
+/// Whether a row of `values` marks a deletion. Does not check the row.
+pub(super) fn is_tombstone(row: &[u8]) -> bool {
+    row.first() == Some(&TOMBSTONE)
+}
+
+pub(super) fn encode_log(revision: Revision, before: Revision, changes: &[Logged]) -> Vec<u8> {
     let mut row = Vec::new();
+    row.put_u64(before.0);
     row.put_u16(u16::try_from(changes.len()).expect("a commit has at most 100 operations"));
     for change in changes {
         row.put_u8(match change.kind {
@@ -130,12 +136,16 @@ pub(super) fn encode_log(revision: Revision, changes: &[Logged]) -> Vec<u8> {
     seal("log", &revision_key(revision), row)
 }
 
-pub(super) fn decode_log(revision: Revision, row: &[u8]) -> Result<Vec<Logged>, Error> {
+/// The commit before this one, and what this one changed.
+pub(super) fn decode_log(revision: Revision, row: &[u8]) -> Result<(Revision, Vec<Logged>), Error> {
     let row_key = revision_key(revision);
     let mut body = open("log", &row_key, row)?;
-    let count = body.try_get_u16().map_err(|_| corrupt("log", &row_key, "short row"))?;
-    let changes = (0..count).map(|_| decode_logged(&mut body));
-    changes.collect::<Option<_>>().ok_or_else(|| corrupt("log", &row_key, "unknown content"))
+    let short = |_| corrupt("log", &row_key, "short row");
+    let before = Revision(body.try_get_u64().map_err(short)?);
+    let count = body.try_get_u16().map_err(short)?;
+    let changes = (0..count).map(|_| decode_logged(&mut body)).collect::<Option<_>>();
+    let changes = changes.ok_or_else(|| corrupt("log", &row_key, "unknown content"))?;
+    Ok((before, changes))
 }
 
 fn decode_logged(body: &mut &[u8]) -> Option<Logged> {
@@ -217,7 +227,8 @@ mod tests {
             let put = Logged { key: key.into(), kind: Kind::Put, previous: created, created };
             let delete = Logged { kind: Kind::Delete, ..put.clone() };
             let changes = vec![put, delete];
-            prop_assert_eq!(decode_log(modified, &encode_log(modified, &changes)), Ok(changes));
+            let row = encode_log(modified, created, &changes);
+            prop_assert_eq!(decode_log(modified, &row), Ok((created, changes)));
         }
 
         /// Any one flipped bit is found, wherever it is.

@@ -7,7 +7,7 @@
 //!   tables:  heads   key            -> created, modified      (what expectations read)  │
 //!            values  key NUL revision -> created, value       (every version kept)      ▼
 //!            log     revision       -> keys changed           (what watches resume from) watchers
-//!            meta    head, compacted, incarnation
+//!            meta    head, compacted, incarnation, a sum over all current entries
 //! ```
 //!
 //! A value is written once, under the revision that wrote it; `heads` says which version is the
@@ -23,11 +23,15 @@ mod compaction;
 mod directory;
 mod feed;
 mod format;
+mod journal;
 mod options;
 mod reader;
+mod restore;
+mod sum;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod watermark;
 
 use std::{
     path::Path,
@@ -46,6 +50,7 @@ use self::{
     options::Counters,
     tables::Tables,
 };
+pub(crate) use self::{directory::sync_directory, restore::Restoring};
 use crate::{
     engine::{Engine, ListRequest, Listing, Watch},
     error::{Error, OpenError},
@@ -83,8 +88,8 @@ struct Shared {
     tables: RwLock<Option<Arc<Tables>>>,
     feed: Feed,
     counters: Counters,
-    /// One compaction at a time.
-    compacting: tokio::sync::Mutex<()>,
+    /// One compaction at a time; how many commits were removed since space was last given back.
+    compacting: tokio::sync::Mutex<usize>,
 }
 
 impl Shared {
@@ -111,7 +116,7 @@ impl Embedded {
     pub async fn open(path: &Path, options: EmbeddedOptions) -> Result<Arc<Self>, OpenError> {
         let path = path.to_owned();
         let opening = tokio::task::spawn_blocking(move || directory::open(&path, &options));
-        let (tables, state) = match opening.await {
+        let directory::Opened { tables, standing: state, watermark } = match opening.await {
             Ok(opened) => opened?,
             Err(error) => return Err(Error::unavailable(format!("opening failed: {error}")).into()),
         };
@@ -120,10 +125,10 @@ impl Embedded {
             tables: RwLock::new(Some(Arc::clone(&tables))),
             feed: Feed::new(state.head),
             counters: Counters::default(),
-            compacting: tokio::sync::Mutex::new(()),
+            compacting: tokio::sync::Mutex::new(0),
         });
         let (queue, requests) = mpsc::channel(QUEUE);
-        let committer = Committer::start(tables, Arc::clone(&shared), requests, state.head)?;
+        let committer = Committer::start(tables, watermark, Arc::clone(&shared), requests, &state)?;
         let engine = Arc::new_cyclic(|engine: &Weak<Self>| Self {
             incarnation: state.incarnation,
             shared,
@@ -139,6 +144,12 @@ impl Embedded {
     async fn settle(&self) -> Result<(), Error> {
         LocalLeases::clear(self).await?;
         compaction::resume(&self.shared).await
+    }
+
+    /// Gives the space of what was deleted and compacted back to the file system. Done by itself
+    /// after much was compacted; commits and reads go on meanwhile.
+    pub async fn reclaim(&self) -> Result<(), Error> {
+        compaction::reclaim(&self.shared).await
     }
 
     /// What the engine has done since it was opened.

@@ -136,19 +136,23 @@ pub(super) fn replay(tables: &Tables, after: Revision, limit: usize) -> Result<R
         return Err(Error::Compacted { requested: after, oldest });
     }
     let from = format::revision_key(after.next());
-    let mut batches = Vec::new();
+    let (mut batches, mut last) = (Vec::new(), after);
     for row in snapshot.range(&tables.log, (Bound::Included(from), Bound::Unbounded)).take(limit) {
         let (row_key, row) = row.into_inner().map_err(|error| failed("read the log", &error))?;
         let revision = log_revision(&row_key)?;
-        let changes = format::decode_log(revision, &row)?;
+        let (before, changes) = format::decode_log(revision, &row)?;
+        if last < before {
+            return Err(format::corrupt("log", &format::revision_key(before), "it is missing"));
+        }
+        last = revision;
         let changes = changes.into_iter().map(|logged| change(tables, &snapshot, logged, revision));
         batches.push(Batch { revision, changes: changes.collect::<Result<_, _>>()? });
     }
-    let up_to = match batches.last() {
-        Some(last) if batches.len() == limit => last.revision,
-        Some(_) | None => tables.head_in(&snapshot)?,
-    };
-    Ok(Replay { batches, up_to })
+    let head = tables.head_in(&snapshot)?;
+    if batches.len() < limit && last < head {
+        return Err(format::corrupt("log", &format::revision_key(head), "it is missing"));
+    }
+    Ok(Replay { batches, up_to: last })
 }
 
 pub(super) fn log_revision(row_key: &[u8]) -> Result<Revision, Error> {

@@ -8,7 +8,7 @@ use std::{
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, Readable, Slice};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{EmbeddedOptions, format};
+use super::{EmbeddedOptions, format, sum::Sum};
 use crate::{
     error::Error,
     model::{Head, Incarnation, Revision},
@@ -17,6 +17,7 @@ use crate::{
 const HEAD: &str = "head";
 const COMPACTED: &str = "compacted";
 const INCARNATION: &str = "incarnation";
+const SUM: &str = "sum";
 
 /// Fields are dropped in order: the database lets go of its files before the directory's lock is
 /// released, and only then is the release announced.
@@ -44,6 +45,7 @@ pub(super) struct Standing {
     pub head: Revision,
     pub compacted: Revision,
     pub incarnation: Incarnation,
+    pub sum: Sum,
 }
 
 impl Tables {
@@ -87,10 +89,12 @@ impl Tables {
             return Ok(None);
         };
         let incarnation = format::decode_meta(INCARNATION, &incarnation)?;
+        let sum = self.present(&snapshot, SUM)?;
         Ok(Some(Standing {
             head: Revision(u64::from_be_bytes(format::decode_meta(HEAD, &head)?)),
             compacted: self.compacted_in(&snapshot)?,
             incarnation: Incarnation(uuid::Uuid::from_bytes(incarnation)),
+            sum: Sum::from_bytes(format::decode_meta(SUM, &sum)?),
         }))
     }
 
@@ -114,7 +118,9 @@ impl Tables {
         self.db.batch()
     }
 
-    pub fn put_head(&self, batch: &mut fjall::OwnedWriteBatch, head: Revision) {
+    /// Where the store stands after a group of commits.
+    pub fn put_position(&self, batch: &mut fjall::OwnedWriteBatch, head: Revision, sum: Sum) {
+        batch.insert(&self.meta, SUM, format::encode_meta(SUM, &sum.to_bytes()));
         batch.insert(&self.meta, HEAD, format::encode_meta(HEAD, &head.0.to_be_bytes()));
     }
 
@@ -123,15 +129,25 @@ impl Tables {
         batch.insert(&self.meta, COMPACTED, row);
     }
 
-    pub fn put_incarnation(&self, batch: &mut fjall::OwnedWriteBatch, incarnation: Incarnation) {
+    pub fn put_standing(&self, batch: &mut fjall::OwnedWriteBatch, standing: &Standing) {
+        self.put_position(batch, standing.head, standing.sum);
+        self.put_compacted(batch, standing.compacted);
+        self.put_incarnation(batch, standing.incarnation);
+    }
+
+    fn put_incarnation(&self, batch: &mut fjall::OwnedWriteBatch, incarnation: Incarnation) {
         let row = format::encode_meta(INCARNATION, incarnation.0.as_bytes());
         batch.insert(&self.meta, INCARNATION, row);
     }
 
     fn revision_row(&self, snapshot: &impl Readable, name: &str) -> Result<Revision, Error> {
-        let row = self.meta_row(snapshot, name)?;
-        let row = row.ok_or_else(|| format::corrupt("meta", name.as_bytes(), "it is missing"))?;
+        let row = self.present(snapshot, name)?;
         Ok(Revision(u64::from_be_bytes(format::decode_meta(name, &row)?)))
+    }
+
+    fn present(&self, snapshot: &impl Readable, name: &str) -> Result<Slice, Error> {
+        let row = self.meta_row(snapshot, name)?;
+        row.ok_or_else(|| format::corrupt("meta", name.as_bytes(), "it is missing"))
     }
 
     fn meta_row(&self, snapshot: &impl Readable, name: &str) -> Result<Option<Slice>, Error> {
@@ -157,8 +173,14 @@ pub(super) fn failed(step: &str, error: &fjall::Error) -> Error {
     if damaged {
         return Error::Corrupt { what: "a store file".to_owned(), detail: format!("{error:?}") };
     }
+    Error::unavailable(describe(step, error))
+}
+
+/// What failed and why, in words where there are any.
+pub(super) fn describe(step: &str, error: &fjall::Error) -> String {
+    use fjall::{Error as E, LsmError as L};
     if let E::Io(error) | E::Storage(L::Io(error)) = error {
-        return Error::unavailable(format!("cannot {step}: {error}"));
+        return format!("cannot {step}: {error}");
     }
-    Error::unavailable(format!("cannot {step}: {error:?}"))
+    format!("cannot {step}: {error:?}")
 }

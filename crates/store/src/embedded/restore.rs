@@ -1,0 +1,74 @@
+//! Filling a new directory from a backup. The file that says what the directory is comes last, so
+//! one that was left half filled is never taken for a store.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use fjall::{OwnedWriteBatch, PersistMode};
+
+use super::{
+    EmbeddedOptions, directory,
+    format::{self, Version},
+    sum::Sum,
+    tables::{Standing, Tables, failed},
+};
+use crate::{
+    error::OpenError,
+    model::{Entry, Incarnation, Revision},
+};
+
+/// How much is written at once.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// A directory on its way to become a store.
+pub(crate) struct Restoring {
+    path: PathBuf,
+    tables: Tables,
+    batch: OwnedWriteBatch,
+    bytes: usize,
+    sum: Sum,
+}
+
+impl Restoring {
+    pub fn begin(path: &Path, options: &EmbeddedOptions) -> Result<Self, OpenError> {
+        fs::create_dir_all(path).map_err(directory::io_error("create directory", path))?;
+        let lock = directory::lock(path)?;
+        if directory::has_strangers(path)? {
+            let reason = "a backup is restored into a new or empty directory".to_owned();
+            return Err(OpenError::NotEmpty { path: path.to_owned(), reason });
+        }
+        let tables = directory::open_tables(path, options, lock)?;
+        let batch = tables.batch();
+        Ok(Self { path: path.to_owned(), tables, batch, bytes: 0, sum: Sum::default() })
+    }
+
+    pub fn add(&mut self, entry: &Entry) -> Result<(), OpenError> {
+        self.sum.add(&entry.key, entry.modified);
+        let row_key = format::value_key(&entry.key, entry.modified);
+        let version = Version::Value { created: entry.created, value: entry.value.clone() };
+        let row = format::encode_version(&row_key, &version);
+        self.bytes += row_key.len() + row.len();
+        self.batch.insert(&self.tables.values, row_key, row);
+        let head = format::encode_head(&entry.key, entry.head());
+        self.batch.insert(&self.tables.heads, entry.key.as_bytes(), head);
+        if BATCH_BYTES < self.bytes { self.write() } else { Ok(()) }
+    }
+
+    /// Ends at `head`: all history before it is gone, and a new life begins.
+    pub fn finish(mut self, head: Revision) -> Result<(), OpenError> {
+        let standing =
+            Standing { head, compacted: head, incarnation: Incarnation::fresh(), sum: self.sum };
+        self.tables.put_standing(&mut self.batch, &standing);
+        self.write()?;
+        directory::write_format(&self.path).map_err(directory::io_error("finish", &self.path))
+    }
+
+    fn write(&mut self) -> Result<(), OpenError> {
+        self.bytes = 0;
+        let batch = std::mem::replace(&mut self.batch, self.tables.batch());
+        let written = batch.durability(Some(PersistMode::SyncAll)).commit();
+        Ok(written.map_err(|error| failed("write what was restored", &error))?)
+    }
+}
