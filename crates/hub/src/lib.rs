@@ -31,7 +31,7 @@ pub use hub::{Hub, HubBuilder};
 pub use layers::admission::OnCreate;
 pub use options::{
     Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, Merge, ObjectName,
-    Outcome, Page, Part, Precondition, StatusOptions, WatchEvent, WatchOptions,
+    Outcome, Page, Part, Precondition, Propagation, StatusOptions, WatchEvent, WatchOptions,
 };
 pub use orrery_store::Revision;
 pub use typed::Resources;

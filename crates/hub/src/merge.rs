@@ -1,5 +1,5 @@
 //! What is given and what is there become what is next: pure.
-use crate::options::{Merge, Part};
+use crate::options::{Merge, Part, Propagation};
 use orrery_api::{Object, ObjectError};
 use prost_types::Timestamp;
 
@@ -42,14 +42,26 @@ pub fn updated(
     }
 }
 
-/// An object that waits for its finalizers.
-pub fn marked_for_deletion(old: &Object, now: Timestamp) -> Object {
+/// An object that waits for its finalizers. Asked again, it keeps the time of the first request.
+pub fn marked_for_deletion(old: &Object, finalizers: Vec<String>, now: Timestamp) -> Object {
     let mut next = old.clone();
     next.update_meta(|meta| {
-        meta.deletion_timestamp = Some(now);
-        meta.generation += 1;
+        if meta.deletion_timestamp.is_none() {
+            meta.deletion_timestamp = Some(now);
+            meta.generation += 1;
+        }
+        meta.finalizers = finalizers;
     });
     next
+}
+
+/// The finalizers of an object that is asked to go: the wish for what it owns is one of them, and
+/// the latest wish counts.
+pub fn finalizers_to_go(held: &[String], wish: Option<Propagation>) -> Vec<String> {
+    let Some(wish) = wish else { return held.to_vec() };
+    let wishes = [Propagation::FOREGROUND_FINALIZER, Propagation::ORPHAN_FINALIZER];
+    let others = held.iter().filter(|held| !wishes.contains(&held.as_str())).cloned();
+    others.chain(wish.finalizer().map(str::to_owned)).collect()
 }
 
 fn keep_server_owned(next: &mut Object, old: &Object, how: Merge) {

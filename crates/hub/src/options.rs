@@ -1,6 +1,7 @@
 //! What can be asked of an accessor, and what it answers.
 use orrery_api::{FieldSelector, LabelSelector, Object};
 use orrery_store::{Op, Revision};
+use std::time::Duration;
 
 /// Which object is meant. The project is a name in the hub view; empty for kinds without one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -153,8 +154,40 @@ pub struct DeleteOptions {
     pub uid: Option<String>,
     /// Delete only at this revision.
     pub revision: Option<Revision>,
+    /// What becomes of the objects that belong to it. `None` leaves it to the finalizers that the
+    /// object has already; without any, they follow it in the background.
+    pub propagation: Option<Propagation>,
     /// Check everything, store nothing.
     pub dry_run: bool,
+    /// What else must hold in the store at the moment of writing.
+    pub guards: Vec<Op>,
+}
+
+/// What becomes of the objects that name a deleted one as their owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    /// The owner goes at once, they follow.
+    Background,
+    /// They go first, and the owner waits for those that block it.
+    Foreground,
+    /// They stay and forget their owner.
+    Orphan,
+}
+
+impl Propagation {
+    /// Held by an object that waits until what it owns is gone.
+    pub const FOREGROUND_FINALIZER: &'static str = "foregroundDeletion";
+    /// Held by an object that waits until what it owns has forgotten it.
+    pub const ORPHAN_FINALIZER: &'static str = "orphan";
+
+    /// The finalizer that carries the wish until it is done.
+    pub fn finalizer(self) -> Option<&'static str> {
+        match self {
+            Self::Background => None,
+            Self::Foreground => Some(Self::FOREGROUND_FINALIZER),
+            Self::Orphan => Some(Self::ORPHAN_FINALIZER),
+        }
+    }
 }
 
 impl From<ObjectName> for DeleteOptions {
@@ -180,6 +213,8 @@ pub struct WatchOptions {
     pub fields: FieldSelector,
     /// Changes after this revision. `None`: first everything that is there, then a bookmark.
     pub after: Option<Revision>,
+    /// How long nothing happens before a bookmark; `None` leaves it to the hub.
+    pub bookmark_interval: Option<Duration>,
 }
 
 /// One change that a watcher sees.

@@ -96,7 +96,7 @@ impl HubApi {
             merge: if mode == Mode::Replace { Merge::Replace } else { Merge::Declared },
             part: part(&request.subresource)?,
             dry_run: request.dry_run,
-            guards: Vec::new(),
+            ..ApplyOptions::default()
         };
         let applied = self.hub.accessor(given.kind())?.apply(given, options).await?;
         let outcome = match applied.outcome {
@@ -124,6 +124,7 @@ impl HubApi {
             uid: Some(request.uid).filter(|uid| !uid.is_empty()),
             revision: revision.map(|text| parse_revision(&text)).transpose()?,
             dry_run: request.dry_run,
+            ..DeleteOptions::default()
         };
         let deleted = asked.accessor.delete(options).await?;
         let resource = Some(self.encode(&deleted.object, &asked.kind, encoding)?);
@@ -144,6 +145,7 @@ impl HubApi {
             labels,
             fields,
             after: after.map(|text| parse_revision(&text)).transpose()?,
+            ..WatchOptions::default()
         };
         let events = asked.accessor.watch(options).await?;
         Ok(watch::encoded(events, self.scheme().clone(), asked.kind, encoding))
