@@ -19,6 +19,7 @@ mod keys;
 mod layers;
 mod merge;
 mod options;
+pub mod ownership;
 mod projects;
 mod store_accessor;
 mod typed;

@@ -13,6 +13,7 @@ pub fn created(given: &Object, uid: String, now: Timestamp) -> Object {
         meta.generation = 1;
         meta.creation_timestamp = Some(now);
         meta.deletion_timestamp = None;
+        meta.managed_fields.clear();
     });
     next
 }
@@ -35,11 +36,16 @@ pub fn updated(
             next.default();
             next.copy_status_from(old)?;
             keep_server_owned(&mut next, old, how);
-            let changed = !next.same_spec(old);
-            next.update_meta(|meta| meta.generation += i64::from(changed));
-            Ok(next)
+            Ok(counted(next, old))
         }
     }
+}
+
+/// A change of the spec is a new generation.
+pub fn counted(mut next: Object, old: &Object) -> Object {
+    let changed = !next.same_spec(old);
+    next.update_meta(|meta| meta.generation += i64::from(changed));
+    next
 }
 
 /// An object that waits for its finalizers. Asked again, it keeps the time of the first request.
@@ -72,6 +78,7 @@ fn keep_server_owned(next: &mut Object, old: &Object, how: Merge) {
         meta.generation = was.generation;
         meta.creation_timestamp = was.creation_timestamp;
         meta.deletion_timestamp = was.deletion_timestamp;
+        meta.managed_fields = was.managed_fields;
         if how == Merge::Declared {
             if meta.finalizers.is_empty() {
                 meta.finalizers = was.finalizers;

@@ -99,6 +99,9 @@ pub enum Merge {
     Declared,
     /// What is given is the whole object.
     Replace,
+    /// What is given are the fields that the manager declares; fields of others stay. See
+    /// [`crate::ownership`].
+    Apply,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -106,6 +109,11 @@ pub struct ApplyOptions {
     pub precondition: Precondition,
     pub part: Part,
     pub merge: Merge,
+    /// Who writes, and owns the fields it sets. Empty for parts of the server, which own none;
+    /// mandatory with [`Merge::Apply`].
+    pub manager: String,
+    /// With [`Merge::Apply`]: take fields from other managers instead of refusing to change them.
+    pub force: bool,
     /// Check everything, store nothing.
     pub dry_run: bool,
     /// What else must hold in the store at the moment of writing: a parent that is still there, a
@@ -122,6 +130,11 @@ impl ApplyOptions {
     /// The whole object, at the revision it was read at.
     pub fn replace_at(revision: Revision) -> Self {
         Self { precondition: Precondition::At(revision), merge: Merge::Replace, ..Self::default() }
+    }
+
+    /// The fields that a manager declares.
+    pub fn declared_by(manager: impl Into<String>) -> Self {
+        Self { merge: Merge::Apply, manager: manager.into(), ..Self::default() }
     }
 
     /// Only the status, whatever else changed meanwhile.

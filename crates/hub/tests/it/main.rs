@@ -4,6 +4,7 @@ mod deletion;
 mod events;
 mod layers;
 mod lists;
+mod ownership;
 mod projects;
 mod support;
 mod watches;

@@ -93,7 +93,9 @@ impl HubApi {
                 Mode::Create => Precondition::Absent,
                 Mode::Replace => Precondition::Present,
             },
-            merge: if mode == Mode::Replace { Merge::Replace } else { Merge::Declared },
+            merge: merge(mode, &request.field_manager),
+            manager: request.field_manager,
+            force: request.force,
             part: part(&request.subresource)?,
             dry_run: request.dry_run,
             ..ApplyOptions::default()
@@ -203,6 +205,15 @@ impl Asked<'_> {
             labels.map_err(|error| Error::BadRequest(error.to_string()))?,
             fields.map_err(|error| Error::BadRequest(error.to_string()))?,
         ))
+    }
+}
+
+/// Whoever says who it is declares only its own fields.
+fn merge(mode: Mode, manager: &str) -> Merge {
+    match mode {
+        Mode::Apply if manager.is_empty() => Merge::Declared,
+        Mode::Apply => Merge::Apply,
+        Mode::Create | Mode::Replace => Merge::Replace,
     }
 }
 

@@ -2,8 +2,11 @@
 use super::{Admission, revision_of};
 use crate::accessor::Accessor as _;
 use crate::error::Error;
-use crate::options::{ApplyOptions, Part, Precondition};
+use crate::options::{ApplyOptions, Merge, Part, Precondition};
 use orrery_api::{Object, Violation, is_name};
+
+/// Longest name of a manager, as clients of the Kubernetes dialect expect it.
+const MANAGER_BYTES_MAX: usize = 128;
 
 impl Admission {
     /// What can be said without looking at what is there; the options, made exact.
@@ -13,6 +16,9 @@ impl Admission {
         mut options: ApplyOptions,
     ) -> Result<ApplyOptions, Error> {
         self.check_names(object)?;
+        if options.merge == Merge::Apply {
+            self.check_declared(object, &options.manager)?;
+        }
         if options.part == Part::Status {
             self.check_status(options.precondition)?;
             options.precondition = match options.precondition {
@@ -34,6 +40,24 @@ impl Admission {
         let mut all = object.clone();
         all.default();
         self.refuse(object, all.validate(None))
+    }
+
+    /// Whoever declares fields says who it is, and does not speak of whose they are.
+    fn check_declared(&self, object: &Object, manager: &str) -> Result<(), Error> {
+        let path = "fieldManager";
+        let violation = match manager.len() {
+            0 => Violation::required(path, "is required for apply: say who declares the fields"),
+            1..=MANAGER_BYTES_MAX => {
+                if object.meta().managed_fields.is_empty() {
+                    return Ok(());
+                }
+                let text = "metadata.managedFields must not be part of what is declared: remove it";
+                return Err(Error::BadRequest(text.into()));
+            }
+            _ => Violation::too_long(path, MANAGER_BYTES_MAX),
+        };
+        let (kind, name) = ("PatchOptions".to_owned(), String::new());
+        Err(Error::Invalid { kind, name, violations: vec![violation] })
     }
 
     /// A status belongs to an object that is there.
