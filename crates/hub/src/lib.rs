@@ -20,6 +20,7 @@ mod layers;
 mod merge;
 mod options;
 pub mod ownership;
+pub mod patch;
 mod projects;
 mod store_accessor;
 mod typed;

@@ -1,6 +1,6 @@
 //! Equality by meaning: what is absent equals what has its zero value without presence, maps
 //! have no order, and lists that are sets have none either.
-use prost_reflect::{DynamicMessage, FieldDescriptor, UnknownField, Value};
+use prost_reflect::{DynamicMessage, FieldDescriptor, ReflectMessage, UnknownField, Value};
 
 use super::Object;
 use crate::{
@@ -109,8 +109,36 @@ impl Equality<'_> {
     fn element(self, element: Element, a: &Value, b: &Value) -> bool {
         match (element, a, b) {
             (Element::Message(id), Value::Message(a), Value::Message(b)) => self.message(id, a, b),
-            (Element::Message(_) | Element::Scalar(_) | Element::WellKnown(_), a, b) => a == b,
+            (Element::Message(_) | Element::Scalar(_) | Element::WellKnown(_), a, b) => {
+                same_plain(a, b)
+            }
         }
+    }
+}
+
+/// Equality of values that have no schema of ours: a zero that was written out equals one that
+/// was left out.
+fn same_plain(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Message(a), Value::Message(b)) => {
+            let same =
+                |field: FieldDescriptor| match (lookup::get(a, &field), lookup::get(b, &field)) {
+                    (None, None) => true,
+                    (Some(a), Some(b)) => same_plain(a, b),
+                    (Some(_), None) | (None, Some(_)) => false,
+                };
+            a.descriptor() == b.descriptor()
+                && a.descriptor().fields().all(same)
+                && same_unknown(a, b)
+        }
+        (Value::List(a), Value::List(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_plain(a, b))
+        }
+        (Value::Map(a), Value::Map(b)) => {
+            a.len() == b.len()
+                && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same_plain(a, b)))
+        }
+        (a, b) => a == b,
     }
 }
 

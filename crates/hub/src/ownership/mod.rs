@@ -30,6 +30,7 @@ pub use encode::{from_struct, to_struct};
 pub use managers::{Entry, FieldConflict, Managers, Operation};
 pub use scope::Scope;
 pub use set::{Element, FieldSet};
+pub(crate) use shape::{get as field_value, item_key};
 pub use walk::{changed, fields};
 
 /// How deep fields are told apart; what lies deeper is one value. A level takes three messages when

@@ -113,15 +113,36 @@ pub(super) fn fields_of<'v, 's>(
 }
 
 /// The value of a field that is present.
-pub(super) fn get<'a>(message: &'a DynamicMessage, field: &FieldDescriptor) -> Option<&'a Value> {
+pub(crate) fn get<'a>(message: &'a DynamicMessage, field: &FieldDescriptor) -> Option<&'a Value> {
     match message.get_field(field) {
         Cow::Borrowed(value) if message.has_field(field) => Some(value),
         Cow::Borrowed(_) | Cow::Owned(_) => None,
     }
 }
 
+/// Whether two values that are not taken apart mean the same: a zero that was written out equals one
+/// that was left out.
+pub(super) fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Message(a), Value::Message(b)) => {
+            a.descriptor().fields().all(|field| match (get(a, &field), get(b, &field)) {
+                (Some(a), Some(b)) => same(a, b),
+                (a, b) => a.is_none() && b.is_none(),
+            })
+        }
+        (Value::List(a), Value::List(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
+        (Value::Map(a), Value::Map(b)) => {
+            let held = |(key, a): (&MapKey, &Value)| b.get(key).is_some_and(|b| same(a, b));
+            a.len() == b.len() && a.iter().all(held)
+        }
+        (a, b) => a == b,
+    }
+}
+
 /// The key of an item; items without one share the empty key, which validation refuses.
-pub(super) fn item_key(item: &Value, key: &str) -> String {
+pub(crate) fn item_key(item: &Value, key: &str) -> String {
     let found = item.as_message().and_then(|message| {
         let field = message.descriptor().get_field_by_json_name(key)?;
         get(message, &field)?.as_str()

@@ -1,6 +1,6 @@
 //! From objects to sets of fields.
 use super::set::{FieldSet, Node};
-use super::shape::{Child, Grain, children, fields_of};
+use super::shape::{Child, Grain, children, fields_of, same};
 use orrery_api::{Object, Schema};
 use prost_reflect::Value;
 use std::collections::HashMap;
@@ -53,7 +53,7 @@ fn compare<'v, 's>(
 
 fn compare_place(schema: &Schema, old: &Value, new: &Child<'_, '_>, depth: usize) -> Node {
     if let Grain::Whole = new.grain {
-        return Node { owned: old != new.value, children: FieldSet::default() };
+        return Node { owned: !same(old, new.value), children: FieldSet::default() };
     }
     let below = |value| children(schema, value, new.grain, depth);
     let (before, now) = (below(old), below(new.value));

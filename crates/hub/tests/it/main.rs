@@ -5,6 +5,7 @@ mod events;
 mod layers;
 mod lists;
 mod ownership;
+mod patches;
 mod projects;
 mod support;
 mod watches;
