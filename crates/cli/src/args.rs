@@ -181,6 +181,9 @@ pub struct ApplyArguments {
     /// Check everything on the server, store nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Take fields that others set, instead of refusing to change them
+    #[arg(long)]
+    pub force_conflicts: bool,
     #[command(flatten)]
     pub connection: Connection,
 }

@@ -1,4 +1,5 @@
 //! The errors that a caller of the hub can tell apart.
+use crate::ownership::FieldConflict;
 use orrery_api::Violation;
 use orrery_store::Revision;
 
@@ -13,6 +14,9 @@ pub enum Error {
     /// Someone else was faster; read again and repeat.
     #[error("{kind} \"{name}\" was changed meanwhile: {message}")]
     Conflict { kind: String, name: String, message: String },
+    /// Other managers hold fields that the declared ones would change.
+    #[error("{}", in_conflict(.conflicts))]
+    ApplyConflict { kind: String, name: String, conflicts: Vec<FieldConflict> },
     #[error("{kind} \"{name}\" is invalid: {}", summarize(.violations))]
     Invalid { kind: String, name: String, violations: Vec<Violation> },
     #[error("project \"{project}\" not found; create it first")]
@@ -44,6 +48,7 @@ impl Error {
             Self::NotFound { .. }
             | Self::AlreadyExists { .. }
             | Self::BeingDeleted { .. }
+            | Self::ApplyConflict { .. }
             | Self::Invalid { .. }
             | Self::ProjectNotFound { .. }
             | Self::ProjectTerminating { .. }
@@ -60,7 +65,7 @@ impl Error {
         match self {
             Self::NotFound { .. } | Self::ProjectNotFound { .. } => "NotFound",
             Self::AlreadyExists { .. } | Self::BeingDeleted { .. } => "AlreadyExists",
-            Self::Conflict { .. } => "Conflict",
+            Self::Conflict { .. } | Self::ApplyConflict { .. } => "Conflict",
             Self::Invalid { .. } => "Invalid",
             Self::ProjectTerminating { .. } | Self::Forbidden(_) => "Forbidden",
             Self::Expired { .. } => "Expired",
@@ -71,6 +76,11 @@ impl Error {
         }
     }
 
+    /// Which fields others hold, where that is the cause.
+    pub fn conflicts(&self) -> &[FieldConflict] {
+        if let Self::ApplyConflict { conflicts, .. } = self { conflicts } else { &[] }
+    }
+
     /// What is wrong with which field, where that is the cause.
     pub fn violations(&self) -> &[Violation] {
         if let Self::Invalid { violations, .. } = self { violations } else { &[] }
@@ -79,6 +89,28 @@ impl Error {
 
 fn in_project(project: &str) -> String {
     if project.is_empty() { String::new() } else { format!(" in project \"{project}\"") }
+}
+
+/// In the words that clients of the Kubernetes dialect know.
+fn in_conflict(conflicts: &[FieldConflict]) -> String {
+    if let [only] = conflicts {
+        let (owner, field) = (only.owner(), &only.field);
+        return format!("Apply failed with 1 conflict: conflict with {owner}: {field}");
+    }
+    let mut text = format!("Apply failed with {} conflicts:", conflicts.len());
+    let mut last = String::new();
+    for conflict in conflicts {
+        let owner = conflict.owner();
+        if owner != last {
+            text.push_str(&format!(
+                "{}conflicts with {owner}:",
+                if last.is_empty() { " " } else { "\n" }
+            ));
+            last = owner;
+        }
+        text.push_str(&format!("\n- {}", conflict.field));
+    }
+    text
 }
 
 fn summarize(violations: &[Violation]) -> String {

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::hub::Hub;
 use crate::options::ObjectName;
 use crate::typed::Resources;
+use orrery_api::SYSTEM_PROJECT;
 use orrery_proto::core::v1::{Event, EventSpec, ObjectReference};
 use orrery_proto::meta::v1::ObjectMeta;
 use sha2::{Digest, Sha256};
@@ -35,7 +36,7 @@ pub struct Recorder {
     source: &'static str,
 }
 
-/// Longest message that is kept; the rest is cut off.
+/// Bytes of a message that are kept, as the definition of events allows; the rest is cut off.
 const MESSAGE_MAX: usize = 1024;
 
 impl Recorder {
@@ -54,28 +55,55 @@ impl Recorder {
         }
     }
 
+    /// Several may tell of the same at once; each of them counts.
     async fn write(&self, happening: &Happening) -> Result<(), Error> {
-        let name = ObjectName::new(happening.regarding.project(), self.name(happening));
-        let before = self.events.find(&name).await?.and_then(|event| event.spec);
+        loop {
+            match self.count(happening).await {
+                Err(Error::Conflict { .. } | Error::AlreadyExists { .. }) => {
+                    tokio::task::yield_now().await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn count(&self, happening: &Happening) -> Result<(), Error> {
+        let name = self.name(happening);
+        let before = self.events.find(&name).await?;
+        let revision = before.as_ref().and_then(|event| event.metadata.as_ref());
+        let metadata = ObjectMeta {
+            resource_version: revision
+                .map(|meta| meta.resource_version.clone())
+                .unwrap_or_default(),
+            name: name.name,
+            project: name.project,
+            ..ObjectMeta::default()
+        };
+        let (exists, before) = (before.is_some(), before.and_then(|event| event.spec));
+        let spec = Some(self.next(happening, before));
+        let event = Event { metadata: Some(metadata), spec, ..Event::default() };
+        if exists {
+            return self.events.apply(&event).await.map(|_| ());
+        }
+        self.events.create(&event).await.map(|_| ())
+    }
+
+    fn next(&self, happening: &Happening, before: Option<EventSpec>) -> EventSpec {
         let now = self.clock.now();
-        let spec = EventSpec {
+        EventSpec {
             regarding: Some(happening.regarding.clone()),
             reason: Some(happening.reason.to_owned()),
-            message: Some(happening.message.chars().take(MESSAGE_MAX).collect()),
+            message: Some(cut(&happening.message)),
             r#type: Some(format!("{:?}", happening.severity)),
             count: Some(before.as_ref().map_or(0, EventSpec::count).saturating_add(1)),
             first_timestamp: before.and_then(|spec| spec.first_timestamp).or(Some(now)),
             last_timestamp: Some(now),
             source: Some(self.source.to_owned()),
-        };
-        let metadata =
-            ObjectMeta { name: name.name, project: name.project, ..ObjectMeta::default() };
-        let event = Event { metadata: Some(metadata), spec: Some(spec), ..Event::default() };
-        self.events.apply(&event).await.map(|_| ())
+        }
     }
 
     /// The same for the same resource and reason, and short enough for a name.
-    fn name(&self, happening: &Happening) -> String {
+    fn name(&self, happening: &Happening) -> ObjectName {
         let mut hash = Sha256::new();
         let regarding = &happening.regarding;
         let parts = [regarding.kind(), regarding.uid(), happening.reason, self.source];
@@ -85,6 +113,17 @@ impl Recorder {
         }
         let digest: String = hash.finalize().iter().take(6).map(|b| format!("{b:02x}")).collect();
         let name: String = regarding.name().chars().take(48).collect();
-        format!("{}-{digest}", name.trim_end_matches('-'))
+        // What happens to resources without a project is told in the installation's own.
+        let project = match regarding.project() {
+            "" => SYSTEM_PROJECT,
+            project => project,
+        };
+        ObjectName::new(project, format!("{}-{digest}", name.trim_end_matches('-')))
     }
+}
+
+/// The beginning of a text, cut between characters.
+fn cut(text: &str) -> String {
+    let end = (0..=MESSAGE_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    text[..end.unwrap_or_default()].to_owned()
 }

@@ -20,6 +20,8 @@ mod layers;
 mod leases;
 mod merge;
 mod options;
+pub mod ownership;
+pub mod patch;
 mod projects;
 mod store_accessor;
 mod typed;
@@ -32,7 +34,7 @@ pub use hub::{Hub, HubBuilder};
 pub use layers::admission::OnCreate;
 pub use options::{
     Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, Merge, ObjectName,
-    Outcome, Page, Part, Precondition, StatusOptions, WatchEvent, WatchOptions,
+    Outcome, Page, Part, Precondition, Propagation, StatusOptions, WatchEvent, WatchOptions,
 };
 pub use orrery_store::{Lease, Revision};
 pub use typed::Resources;

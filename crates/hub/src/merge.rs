@@ -1,5 +1,5 @@
 //! What is given and what is there become what is next: pure.
-use crate::options::{Merge, Part};
+use crate::options::{Merge, Part, Propagation};
 use orrery_api::{Object, ObjectError};
 use prost_types::Timestamp;
 
@@ -13,6 +13,7 @@ pub fn created(given: &Object, uid: String, now: Timestamp) -> Object {
         meta.generation = 1;
         meta.creation_timestamp = Some(now);
         meta.deletion_timestamp = None;
+        meta.managed_fields.clear();
     });
     next
 }
@@ -35,21 +36,38 @@ pub fn updated(
             next.default();
             next.copy_status_from(old)?;
             keep_server_owned(&mut next, old, how);
-            let changed = !next.same_spec(old);
-            next.update_meta(|meta| meta.generation += i64::from(changed));
-            Ok(next)
+            Ok(counted(next, old))
         }
     }
 }
 
-/// An object that waits for its finalizers.
-pub fn marked_for_deletion(old: &Object, now: Timestamp) -> Object {
+/// A change of the spec is a new generation.
+pub fn counted(mut next: Object, old: &Object) -> Object {
+    let changed = !next.same_spec(old);
+    next.update_meta(|meta| meta.generation += i64::from(changed));
+    next
+}
+
+/// An object that waits for its finalizers. Asked again, it keeps the time of the first request.
+pub fn marked_for_deletion(old: &Object, finalizers: Vec<String>, now: Timestamp) -> Object {
     let mut next = old.clone();
     next.update_meta(|meta| {
-        meta.deletion_timestamp = Some(now);
-        meta.generation += 1;
+        if meta.deletion_timestamp.is_none() {
+            meta.deletion_timestamp = Some(now);
+            meta.generation += 1;
+        }
+        meta.finalizers = finalizers;
     });
     next
+}
+
+/// The finalizers of an object that is asked to go: the wish for what it owns is one of them, and
+/// the latest wish counts.
+pub fn finalizers_to_go(held: &[String], wish: Option<Propagation>) -> Vec<String> {
+    let Some(wish) = wish else { return held.to_vec() };
+    let wishes = [Propagation::FOREGROUND_FINALIZER, Propagation::ORPHAN_FINALIZER];
+    let others = held.iter().filter(|held| !wishes.contains(&held.as_str())).cloned();
+    others.chain(wish.finalizer().map(str::to_owned)).collect()
 }
 
 fn keep_server_owned(next: &mut Object, old: &Object, how: Merge) {
@@ -60,6 +78,7 @@ fn keep_server_owned(next: &mut Object, old: &Object, how: Merge) {
         meta.generation = was.generation;
         meta.creation_timestamp = was.creation_timestamp;
         meta.deletion_timestamp = was.deletion_timestamp;
+        meta.managed_fields = was.managed_fields;
         if how == Merge::Declared {
             if meta.finalizers.is_empty() {
                 meta.finalizers = was.finalizers;

@@ -1,6 +1,7 @@
 //! What can be asked of an accessor, and what it answers.
 use orrery_api::{FieldSelector, LabelSelector, Object};
 use orrery_store::{Op, Revision};
+use std::time::Duration;
 
 /// Which object is meant. The project is a name in the hub view; empty for kinds without one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -98,6 +99,9 @@ pub enum Merge {
     Declared,
     /// What is given is the whole object.
     Replace,
+    /// What is given are the fields that the manager declares; fields of others stay. See
+    /// [`crate::ownership`].
+    Apply,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -105,6 +109,11 @@ pub struct ApplyOptions {
     pub precondition: Precondition,
     pub part: Part,
     pub merge: Merge,
+    /// Who writes, and owns the fields it sets. Empty for parts of the server, which own none;
+    /// mandatory with [`Merge::Apply`].
+    pub manager: String,
+    /// With [`Merge::Apply`]: take fields from other managers instead of refusing to change them.
+    pub force: bool,
     /// Check everything, store nothing.
     pub dry_run: bool,
     /// What else must hold in the store at the moment of writing: a parent that is still there, a
@@ -121,6 +130,11 @@ impl ApplyOptions {
     /// The whole object, at the revision it was read at.
     pub fn replace_at(revision: Revision) -> Self {
         Self { precondition: Precondition::At(revision), merge: Merge::Replace, ..Self::default() }
+    }
+
+    /// The fields that a manager declares.
+    pub fn declared_by(manager: impl Into<String>) -> Self {
+        Self { merge: Merge::Apply, manager: manager.into(), ..Self::default() }
     }
 
     /// Only the status, whatever else changed meanwhile.
@@ -153,10 +167,40 @@ pub struct DeleteOptions {
     pub uid: Option<String>,
     /// Delete only at this revision.
     pub revision: Option<Revision>,
+    /// What becomes of the objects that belong to it. `None` leaves it to the finalizers that the
+    /// object has already; without any, they follow it in the background.
+    pub propagation: Option<Propagation>,
     /// Check everything, store nothing.
     pub dry_run: bool,
-    /// What else must hold in the store at the moment of deleting.
+    /// What else must hold in the store at the moment of writing.
     pub guards: Vec<Op>,
+}
+
+/// What becomes of the objects that name a deleted one as their owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    /// The owner goes at once, they follow.
+    Background,
+    /// They go first, and the owner waits for those that block it.
+    Foreground,
+    /// They stay and forget their owner.
+    Orphan,
+}
+
+impl Propagation {
+    /// Held by an object that waits until what it owns is gone.
+    pub const FOREGROUND_FINALIZER: &'static str = "foregroundDeletion";
+    /// Held by an object that waits until what it owns has forgotten it.
+    pub const ORPHAN_FINALIZER: &'static str = "orphan";
+
+    /// The finalizer that carries the wish until it is done.
+    pub fn finalizer(self) -> Option<&'static str> {
+        match self {
+            Self::Background => None,
+            Self::Foreground => Some(Self::FOREGROUND_FINALIZER),
+            Self::Orphan => Some(Self::ORPHAN_FINALIZER),
+        }
+    }
 }
 
 impl From<ObjectName> for DeleteOptions {
@@ -182,6 +226,8 @@ pub struct WatchOptions {
     pub fields: FieldSelector,
     /// Changes after this revision. `None`: first everything that is there, then a bookmark.
     pub after: Option<Revision>,
+    /// How long nothing happens before a bookmark; `None` leaves it to the hub.
+    pub bookmark_interval: Option<Duration>,
 }
 
 /// One change that a watcher sees.

@@ -114,7 +114,11 @@ impl Accessor for StoreAccessor {
             Some(id) => self.keys.project(id),
             None => self.keys.all().to_owned(),
         };
-        let after = cursor.map_or_else(|| prefix.clone(), |cursor| cursor.after);
+        let after = match cursor {
+            None => prefix.clone(),
+            Some(cursor) if cursor.after.starts_with(&prefix) => cursor.after,
+            Some(_) => return Err(foreign_token()),
+        };
         let mut page =
             Page { items: Vec::new(), revision: snapshot.revision(), continue_from: None };
         let mut last_key = None;
@@ -137,12 +141,17 @@ impl Accessor for StoreAccessor {
     async fn apply(&self, mut object: Object, options: ApplyOptions) -> Result<Applied, Error> {
         let name = ObjectName::of(&object);
         let expect = self.expectation(&name, options.precondition).await?;
-        object.update_meta(|meta| meta.resource_version.clear());
-        let put = Op::put(self.key(&name), object.encode(), expect);
-        let revision = self.commit(put, &name, options.guards).await?;
-        object.update_meta(|meta| meta.resource_version = revision.to_string());
         let created = expect == Expect::Absent;
         let outcome = if created { Outcome::Created } else { Outcome::Changed };
+        let before = object.update_meta(|meta| std::mem::take(&mut meta.resource_version));
+        let put = Op::put(self.key(&name), object.encode(), expect);
+        let revision = if options.dry_run {
+            self.commit(checked(put), &name, checks(options.guards)).await?;
+            before
+        } else {
+            self.commit(put, &name, options.guards).await?.to_string()
+        };
+        object.update_meta(|meta| meta.resource_version = revision);
         Ok(Applied { object, outcome })
     }
 
@@ -151,6 +160,10 @@ impl Accessor for StoreAccessor {
         let at = options.revision.unwrap_or(entry.modified);
         let mut object = decode(&self.kind, &entry)?;
         let delete = Op::delete(self.key(&options.name), at);
+        if options.dry_run {
+            self.commit(checked(delete), &options.name, checks(options.guards)).await?;
+            return Ok(Deleted { object, gone: true });
+        }
         let revision = self.commit(delete, &options.name, options.guards).await?;
         object.update_meta(|meta| meta.resource_version = revision.to_string());
         Ok(Deleted { object, gone: true })
@@ -167,6 +180,19 @@ impl Accessor for StoreAccessor {
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream, Error> {
         watch::open(&self.store, &self.kind, &self.keys, options).await
     }
+}
+
+/// A dry run asks the store whether the write would be accepted, and writes nothing.
+fn checked(op: Op) -> Op {
+    Op::check(op.key().clone(), op.expect())
+}
+
+fn checks(guards: Vec<Op>) -> Vec<Op> {
+    guards.into_iter().map(checked).collect()
+}
+
+fn foreign_token() -> Error {
+    Error::BadRequest("the continue token belongs to another list; start this one again".into())
 }
 
 /// An entry as the object that it holds.

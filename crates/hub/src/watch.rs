@@ -6,7 +6,7 @@ use crate::options::{WatchEvent, WatchOptions};
 use crate::store_accessor::{decode, decode_at, from_store};
 use futures::stream::{self, StreamExt};
 use orrery_api::{FieldSelector, Kind, LabelSelector, Object};
-use orrery_store::{Entry, Event, Store, Watcher};
+use orrery_store::{Entry, Event, Revision, Store, Watcher};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,8 @@ pub(crate) async fn open(
         }
     };
     let watcher = store.watch(&prefix, after).map_err(from_store)?;
-    let state = State { watcher, filter, pending };
+    let idle = options.bookmark_interval.unwrap_or(BOOKMARK_INTERVAL);
+    let state = State { watcher, filter, pending, idle };
     Ok(stream::try_unfold(state, |mut state| async move {
         let event = state.next().await?;
         Ok(Some((event, state)))
@@ -67,6 +68,7 @@ struct State {
     watcher: Watcher,
     filter: Filter,
     pending: VecDeque<WatchEvent>,
+    idle: Duration,
 }
 
 impl State {
@@ -75,7 +77,7 @@ impl State {
             if let Some(event) = self.pending.pop_front() {
                 return Ok(event);
             }
-            let batch = match tokio::time::timeout(BOOKMARK_INTERVAL, self.watcher.next()).await {
+            let batch = match tokio::time::timeout(self.idle, self.watcher.next()).await {
                 Ok(batch) => batch.map_err(from_store)?,
                 Err(_) => return Ok(WatchEvent::Bookmark(self.watcher.bookmark())),
             };
@@ -96,27 +98,38 @@ struct Filter {
 
 impl Filter {
     /// What a change in the store is to this watcher. An object that no longer fits the selectors
-    /// is gone for it, and one that begins to fit is new.
+    /// is gone for it, as it was when it still did; one that begins to fit is new.
     fn change(&self, event: &Event) -> Result<Option<WatchEvent>, Error> {
         Ok(match event {
             Event::Put { entry, previous } => {
-                let before = previous.as_ref().map(|entry| self.present(entry)).transpose()?;
-                match (self.present(entry)?, before.flatten()) {
+                match (self.present(entry)?, self.before(previous.as_deref())?) {
                     (Some(now), None) => Some(WatchEvent::Added(now)),
                     (Some(now), Some(_)) => Some(WatchEvent::Modified(now)),
-                    (None, Some(_)) => self
-                        .interesting(entry)
-                        .then(|| decode(&self.kind, entry))
-                        .transpose()?
-                        .map(WatchEvent::Deleted),
+                    (None, Some(before)) => Some(self.left(before, entry.modified)?),
                     (None, None) => None,
                 }
             }
             Event::Delete { previous, revision } => match self.present(previous)? {
-                Some(_) => Some(WatchEvent::Deleted(decode_at(&self.kind, previous, *revision)?)),
+                Some(_) => Some(self.left(previous, *revision)?),
                 None => None,
             },
         })
+    }
+
+    /// What was there before, if this watcher saw it. Nothing is decoded where everything fits.
+    fn before<'a>(&self, previous: Option<&'a Entry>) -> Result<Option<&'a Entry>, Error> {
+        let Some(previous) = previous else { return Ok(None) };
+        let seen = self.takes_everything() || self.present(previous)?.is_some();
+        Ok(seen.then_some(previous))
+    }
+
+    fn left(&self, before: &Entry, revision: Revision) -> Result<WatchEvent, Error> {
+        decode_at(&self.kind, before, revision).map(WatchEvent::Deleted)
+    }
+
+    fn takes_everything(&self) -> bool {
+        let Self { kind: _, labels, fields, name, only } = self;
+        labels.is_empty() && fields.is_empty() && name.is_none() && only.is_none()
     }
 
     /// The object, if it fits.

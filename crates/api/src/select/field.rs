@@ -53,6 +53,21 @@ impl FieldSelector {
         let found = self.requirements.iter().find(|r| r.equal && r.path == path);
         found.map(|requirement| requirement.value.as_str())
     }
+
+    /// The values that a field is compared with.
+    pub fn values(&self, path: &str) -> Vec<String> {
+        let path = own_path(path);
+        let found = self.requirements.iter().filter(|requirement| requirement.path == path);
+        found.map(|requirement| requirement.value.clone()).collect()
+    }
+
+    /// Changes the values that a field is compared with, where it is known by another name inside.
+    pub fn map_values(&mut self, path: &str, change: impl Fn(&str) -> String) {
+        let path = own_path(path);
+        for requirement in self.requirements.iter_mut().filter(|found| found.path == path) {
+            requirement.value = change(&requirement.value);
+        }
+    }
 }
 
 impl Requirement {

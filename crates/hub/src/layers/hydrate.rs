@@ -8,8 +8,12 @@ use crate::options::{
 use crate::projects::Projects;
 use async_trait::async_trait;
 use futures::StreamExt;
-use orrery_api::{Kind, Object, SYSTEM_PROJECT};
+use orrery_api::{FieldSelector, Kind, Object, SYSTEM_PROJECT};
+use std::collections::HashMap;
 use std::sync::Arc;
+
+/// Where a selector names a project.
+const PROJECT_FIELD: &str = "metadata.project";
 
 /// Turns the hub view into the stored view and back, for metadata. Nothing new is created in a
 /// project that is not there or is being deleted, and the store itself holds that at the moment of
@@ -39,6 +43,25 @@ impl Hydrate {
         Ok(ObjectName { project: self.id_of(&name.project).await?, name: name.name })
     }
 
+    /// What a selector says of the project, in the words of the stored view.
+    async fn hydrate_fields(&self, fields: &mut FieldSelector) -> Result<(), Error> {
+        let mut ids = HashMap::new();
+        for name in fields.values(PROJECT_FIELD) {
+            let id = match (self.cluster_scoped(), name.as_str()) {
+                (true, "") => SYSTEM_PROJECT.to_owned(),
+                (true, _) | (false, "") => nobody(&name),
+                (false, name) => match self.projects.by_name(name).await {
+                    Ok(project) => project.id.to_string(),
+                    Err(Error::ProjectNotFound { .. }) => nobody(name),
+                    Err(error) => return Err(error),
+                },
+            };
+            ids.insert(name, id);
+        }
+        fields.map_values(PROJECT_FIELD, |name| ids.get(name).cloned().unwrap_or_default());
+        Ok(())
+    }
+
     fn dehydrate(&self, object: &mut Object) {
         dehydrate(&self.projects, object);
     }
@@ -54,6 +77,11 @@ impl Hydrate {
             other => other,
         }
     }
+}
+
+/// Equal to no id, because no id has a space in it.
+fn nobody(name: &str) -> String {
+    format!("no project {name}")
 }
 
 fn dehydrate(projects: &Projects, object: &mut Object) {
@@ -84,6 +112,7 @@ impl Accessor for Hydrate {
         if let Some(project) = &options.project {
             options.project = Some(self.id_of(project).await?);
         }
+        self.hydrate_fields(&mut options.fields).await?;
         let mut page = self.inner.list(options).await?;
         for object in &mut page.items {
             self.dehydrate(object);
@@ -133,6 +162,7 @@ impl Accessor for Hydrate {
         if let Some(project) = &options.project {
             options.project = Some(self.id_of(project).await?);
         }
+        self.hydrate_fields(&mut options.fields).await?;
         let projects = self.projects.clone();
         let events = self.inner.watch(options).await?;
         Ok(events

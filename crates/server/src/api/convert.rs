@@ -1,17 +1,20 @@
 //! Resources between the wire and the hub.
 use super::errors::{unreadable, unresolved};
-use orrery_api::{DecodeOptions, JsonOptions, Kind, Object, Scheme};
+use orrery_api::{DecodeOptions, JsonOptions, Kind, Object, ReadError, Scheme, parse_json};
 use orrery_hub::Error;
 use orrery_proto::hub::v1::{Encoding, KindInfo, Resource, resource::Body};
 use orrery_proto::options::v1::Column;
 use std::sync::Arc;
 
-/// A resource in the version that its sender speaks.
+/// A resource in the version that its sender speaks, exactly as it was sent: the hub fills in
+/// defaults, and whoever declares fields does not own what it left out.
 pub(super) fn decode(scheme: &Scheme, resource: &Resource) -> Result<Object, Error> {
     match &resource.body {
         Some(Body::Json(text)) => {
-            let read = scheme.read_json(text.as_bytes(), &DecodeOptions::default());
-            Ok(read.map_err(unreadable)?.object)
+            let value = parse_json(text.as_bytes()).map_err(ReadError::from).map_err(unreadable)?;
+            let kind = scheme.kind_of_value(&value).map_err(unreadable)?;
+            let read = Object::from_json_value(&kind, &value, &DecodeOptions::default());
+            Ok(read.map_err(ReadError::from).map_err(unreadable)?.object)
         }
         Some(Body::Protobuf(bytes)) => {
             let kind = scheme.resolve(&resource.api_version, &resource.kind).map_err(unresolved)?;

@@ -5,15 +5,19 @@ use orrery_proto::hub::v1 as wire;
 
 /// What a caller is told.
 pub fn to_wire(error: &Error) -> wire::Error {
-    let violations = error.violations().iter().map(|violation| wire::Violation {
+    let invalid = error.violations().iter().map(|violation| wire::Violation {
         field: violation.path.clone(),
         message: violation.message.clone(),
+    });
+    let disputed = error.conflicts().iter().map(|conflict| wire::Violation {
+        field: conflict.field.clone(),
+        message: format!("conflict with {}", conflict.owner()),
     });
     wire::Error {
         code: code(error) as i32,
         reason: error.reason().to_owned(),
         message: error.to_string(),
-        violations: violations.collect(),
+        violations: invalid.chain(disputed).collect(),
     }
 }
 
@@ -22,7 +26,7 @@ fn code(error: &Error) -> tonic::Code {
     match error {
         Error::NotFound { .. } | Error::ProjectNotFound { .. } => tonic::Code::NotFound,
         Error::AlreadyExists { .. } | Error::BeingDeleted { .. } => tonic::Code::AlreadyExists,
-        Error::Conflict { .. } => tonic::Code::Aborted,
+        Error::Conflict { .. } | Error::ApplyConflict { .. } => tonic::Code::Aborted,
         Error::Invalid { .. } | Error::BadRequest(_) => tonic::Code::InvalidArgument,
         Error::ProjectTerminating { .. } => tonic::Code::FailedPrecondition,
         Error::Forbidden(_) => tonic::Code::PermissionDenied,

@@ -93,10 +93,12 @@ impl HubApi {
                 Mode::Create => Precondition::Absent,
                 Mode::Replace => Precondition::Present,
             },
-            merge: if mode == Mode::Replace { Merge::Replace } else { Merge::Declared },
+            merge: merge(mode, &request.field_manager),
+            manager: request.field_manager,
+            force: request.force,
             part: part(&request.subresource)?,
             dry_run: request.dry_run,
-            guards: Vec::new(),
+            ..ApplyOptions::default()
         };
         let applied = self.hub.accessor(given.kind())?.apply(given, options).await?;
         let outcome = match applied.outcome {
@@ -124,7 +126,7 @@ impl HubApi {
             uid: Some(request.uid).filter(|uid| !uid.is_empty()),
             revision: revision.map(|text| parse_revision(&text)).transpose()?,
             dry_run: request.dry_run,
-            guards: Vec::new(),
+            ..DeleteOptions::default()
         };
         let deleted = asked.accessor.delete(options).await?;
         let resource = Some(self.encode(&deleted.object, &asked.kind, encoding)?);
@@ -145,6 +147,7 @@ impl HubApi {
             labels,
             fields,
             after: after.map(|text| parse_revision(&text)).transpose()?,
+            ..WatchOptions::default()
         };
         let events = asked.accessor.watch(options).await?;
         Ok(watch::encoded(events, self.scheme().clone(), asked.kind, encoding))
@@ -202,6 +205,15 @@ impl Asked<'_> {
             labels.map_err(|error| Error::BadRequest(error.to_string()))?,
             fields.map_err(|error| Error::BadRequest(error.to_string()))?,
         ))
+    }
+}
+
+/// Whoever says who it is declares only its own fields.
+fn merge(mode: Mode, manager: &str) -> Merge {
+    match mode {
+        Mode::Apply if manager.is_empty() => Merge::Declared,
+        Mode::Apply => Merge::Apply,
+        Mode::Create | Mode::Replace => Merge::Replace,
     }
 }
 

@@ -1,0 +1,144 @@
+//! One attempt to write an object.
+use super::{Admission, revision_of};
+use crate::error::Error;
+use crate::merge;
+use crate::options::{
+    Applied, ApplyOptions, DeleteOptions, Merge, ObjectName, Outcome, Part, Precondition,
+};
+use crate::ownership::{self, Manager, Operation};
+use orrery_api::{Object, ObjectError};
+use orrery_store::Revision;
+
+impl Admission {
+    pub(super) async fn try_apply(
+        &self,
+        given: &Object,
+        options: &ApplyOptions,
+    ) -> Result<Applied, Error> {
+        let name = ObjectName::of(given);
+        let old = self.current(&name).await?;
+        self.check_precondition(given, options.precondition, old.as_ref())?;
+        let Some(old) = old else { return self.create(given, options).await };
+        let mut next = self.compose(&old, given, options)?;
+        self.admit(&next, Some(&old), options.part)?;
+        if next.same(&old) {
+            return Ok(Applied { object: old, outcome: Outcome::Unchanged });
+        }
+        self.stamp(&mut next, options);
+        let at = revision_of(&old)?;
+        if next.deletion_timestamp().is_some() && next.finalizers().is_empty() {
+            return self.finish_deletion(name, at, options).await;
+        }
+        let options = ApplyOptions { precondition: Precondition::At(at), ..options.clone() };
+        self.inner.apply(next, options).await
+    }
+
+    /// What an object becomes, and whose its fields are then.
+    fn compose(
+        &self,
+        old: &Object,
+        given: &Object,
+        options: &ApplyOptions,
+    ) -> Result<Object, Error> {
+        let manager = manager_of(options);
+        match (options.merge, manager) {
+            (Merge::Apply, Some(manager)) => {
+                let mut next = self.declare(old, given, &manager, options.force)?;
+                if options.part == Part::Main {
+                    next.default();
+                }
+                Ok(merge::counted(next, old))
+            }
+            (merge @ (Merge::Declared | Merge::Replace | Merge::Apply), manager) => {
+                let updated = merge::updated(old, given, options.part, merge);
+                let mut next = updated.map_err(unfit)?;
+                ownership::update(old, &mut next, manager.as_ref());
+                Ok(next)
+            }
+        }
+    }
+
+    fn declare(
+        &self,
+        live: &Object,
+        given: &Object,
+        manager: &Manager,
+        force: bool,
+    ) -> Result<Object, Error> {
+        ownership::apply(live, given, manager, force).map_err(|conflicts| {
+            let (kind, name) = (live.kind().qualified_plural(), given.name().to_owned());
+            Error::ApplyConflict { kind, name, conflicts }
+        })
+    }
+
+    async fn create(&self, given: &Object, options: &ApplyOptions) -> Result<Applied, Error> {
+        let mut next = merge::created(given, uuid::Uuid::new_v4().to_string(), self.clock.now());
+        let (nothing, manager) = (Object::new(given.kind()), manager_of(options));
+        if let (Merge::Apply, Some(manager)) = (options.merge, &manager) {
+            // What is filled in below is not what the manager declares.
+            next = self.declare(&next, given, manager, options.force)?;
+        }
+        if let Some(on_create) = self.on_create {
+            on_create(&mut next);
+        }
+        next.default();
+        self.admit(&next, None, Part::Main)?;
+        if options.merge != Merge::Apply {
+            ownership::update(&nothing, &mut next, manager.as_ref());
+        }
+        self.stamp(&mut next, options);
+        let options = ApplyOptions { precondition: Precondition::Absent, ..options.clone() };
+        self.inner.apply(next, options).await
+    }
+
+    fn stamp(&self, next: &mut Object, options: &ApplyOptions) {
+        if let Some(manager) = manager_of(options) {
+            ownership::stamp(next, &manager, self.clock.now());
+        }
+    }
+
+    async fn finish_deletion(
+        &self,
+        name: ObjectName,
+        at: Revision,
+        options: &ApplyOptions,
+    ) -> Result<Applied, Error> {
+        let options = DeleteOptions {
+            name,
+            revision: Some(at),
+            dry_run: options.dry_run,
+            guards: options.guards.clone(),
+            ..DeleteOptions::default()
+        };
+        let deleted = self.inner.delete(options).await?;
+        Ok(Applied { object: deleted.object, outcome: Outcome::Gone })
+    }
+}
+
+/// Whose fields are written; nobody's when the caller names no manager.
+fn manager_of(options: &ApplyOptions) -> Option<Manager> {
+    let operation = match options.merge {
+        Merge::Apply => Operation::Apply,
+        Merge::Declared | Merge::Replace => Operation::Update,
+    };
+    (!options.manager.is_empty()).then(|| Manager {
+        name: options.manager.clone(),
+        operation,
+        scope: options.part.into(),
+    })
+}
+
+fn unfit(error: ObjectError) -> Error {
+    Error::Internal(error.to_string())
+}
+
+/// Whether the write may be tried again after this: the caller did not say which state it changes.
+pub(super) fn may_retry(error: &Error, options: &ApplyOptions) -> bool {
+    match (error, options.precondition) {
+        (Error::Conflict { .. }, Precondition::Any | Precondition::Present) => true,
+        // The project changed between the look and the write.
+        (Error::Conflict { .. }, Precondition::Absent) => true,
+        (Error::AlreadyExists { .. } | Error::NotFound { .. }, Precondition::Any) => true,
+        (_, _) => false,
+    }
+}

@@ -1,0 +1,116 @@
+//! What an object must be like before it is written, and what becomes of it.
+//!
+//! ```text
+//!  read what is there ─> precondition ─> merge ─> default ─> validate ─> write at that revision
+//!          ^                                                                  │
+//!          └──────────── someone was faster, and the caller did not mind ─────┘
+//! ```
+//! A dry run goes the same way to the end: the store itself is asked whether it would take it.
+mod apply;
+mod checks;
+mod delete;
+
+use crate::accessor::{Accessor, WatchStream};
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::options::{
+    Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, ObjectName, Page,
+    StatusOptions, WatchOptions,
+};
+use async_trait::async_trait;
+use orrery_api::{Kind, Object};
+use orrery_store::Revision;
+use std::sync::Arc;
+
+/// How often a write is tried again because someone else was faster. With more writers than this on
+/// one object at one moment, the unlucky one is told.
+const ATTEMPTS_MAX: usize = 16;
+
+/// Says what every new object of a kind gets: finalizers, for example.
+pub type OnCreate = fn(&mut Object);
+
+pub struct Admission {
+    inner: Arc<dyn Accessor>,
+    clock: Arc<dyn Clock>,
+    on_create: Option<OnCreate>,
+}
+
+impl Admission {
+    pub fn new(
+        inner: Arc<dyn Accessor>,
+        clock: Arc<dyn Clock>,
+        on_create: Option<OnCreate>,
+    ) -> Self {
+        Self { inner, clock, on_create }
+    }
+
+    async fn current(&self, name: &ObjectName) -> Result<Option<Object>, Error> {
+        match self.inner.get(name.clone().into()).await {
+            Ok(object) => Ok(Some(object)),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn conflict(&self, name: &str, message: String) -> Error {
+        Error::Conflict { kind: self.kind().qualified_plural(), name: name.to_owned(), message }
+    }
+}
+
+#[async_trait]
+impl Accessor for Admission {
+    fn kind(&self) -> &Arc<Kind> {
+        self.inner.kind()
+    }
+
+    async fn get(&self, options: GetOptions) -> Result<Object, Error> {
+        self.inner.get(options).await
+    }
+
+    async fn list(&self, options: ListOptions) -> Result<Page, Error> {
+        self.inner.list(options).await
+    }
+
+    async fn apply(&self, object: Object, options: ApplyOptions) -> Result<Applied, Error> {
+        let options = self.check_request(&object, options)?;
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            match self.try_apply(&object, &options).await {
+                Err(error) if attempt < ATTEMPTS_MAX && apply::may_retry(&error, &options) => {
+                    tracing::debug!(%error, attempt, "someone else was faster, trying again");
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn delete(&self, options: DeleteOptions) -> Result<Deleted, Error> {
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            match self.try_delete(&options).await {
+                Err(error @ Error::Conflict { .. })
+                    if attempt < ATTEMPTS_MAX && options.revision.is_none() =>
+                {
+                    tracing::debug!(%error, attempt, "someone else was faster, trying again");
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn status(&self, options: StatusOptions) -> Result<Object, Error> {
+        self.inner.status(options).await
+    }
+
+    async fn watch(&self, options: WatchOptions) -> Result<WatchStream, Error> {
+        self.inner.watch(options).await
+    }
+}
+
+fn revision_of(object: &Object) -> Result<Revision, Error> {
+    object.resource_version().parse().map_err(|_| {
+        Error::Internal(format!("{} has no revision after it was read", object.name()))
+    })
+}

@@ -1,0 +1,97 @@
+//! The two ways to write, and what each does to the managers.
+use super::managers::{Entry, FieldConflict, Managers};
+use super::set::FieldSet;
+use super::{Manager, merge, prune, walk};
+use orrery_api::Object;
+use prost_types::Timestamp;
+
+/// Lays what `manager` declares over `live`, or says with whom it would be in conflict. `force`
+/// takes the fields in conflict from their managers.
+///
+/// Defaults are not filled in, and the time of the manager's entry is not set: see [`stamp`].
+pub fn apply(
+    live: &Object,
+    declared: &Object,
+    manager: &Manager,
+    force: bool,
+) -> Result<Object, Vec<FieldConflict>> {
+    let (kind, scope) = (live.kind().clone(), manager.scope);
+    let mut managers = Managers::of(live);
+    let declared = scope.declared(declared);
+    let fields = scope.filter(walk::fields(&declared));
+    let mut next = live.clone();
+    merge::merge(kind.schema(), next.message_mut(), declared.message());
+
+    let disputed = disputed(&managers, manager, live, &next);
+    if !disputed.is_empty() && !force {
+        return Err(disputed.iter().flat_map(|(entry, fields)| conflicts(entry, fields)).collect());
+    }
+    let taken = disputed.iter().fold(FieldSet::default(), |all, (_, fields)| all.union(fields));
+    managers.take(&taken, Some(manager));
+
+    let last = managers.get(manager).map(|entry| entry.fields.clone()).unwrap_or_default();
+    managers.set(manager, kind.api_version(), fields);
+    let everyone = managers.entries.iter().map(|entry| &entry.fields);
+    let claimed = everyone.fold(FieldSet::default(), |all, fields| all.union(fields));
+    prune::prune(kind.schema(), next.message_mut(), &last, &claimed);
+    managers.tidy(&next);
+    managers.write(&mut next);
+    Ok(next)
+}
+
+/// The fields of others that would change, with those who hold them.
+fn disputed(
+    managers: &Managers,
+    manager: &Manager,
+    live: &Object,
+    next: &Object,
+) -> Vec<(Entry, FieldSet)> {
+    let changed = walk::changed(live, next);
+    let dispute = |entry: &Entry| {
+        // A declared branch of a choice takes the other branch away, whoever holds it.
+        let lost = entry.fields.difference(&walk::present(&entry.fields, next));
+        let fields = entry.fields.intersection(&changed).union(&lost);
+        (!fields.is_empty()).then(|| (entry.clone(), fields))
+    };
+    managers.others(manager).filter_map(dispute).collect()
+}
+
+fn conflicts(entry: &Entry, fields: &FieldSet) -> Vec<FieldConflict> {
+    let conflict = |field| FieldConflict {
+        manager: entry.manager.name.clone(),
+        api_version: entry.api_version.clone(),
+        subresource: entry.manager.scope.subresource().to_owned(),
+        field,
+    };
+    fields.paths().into_iter().map(conflict).collect()
+}
+
+/// Records that `next` was made of `old` by someone who did not declare but change. What changed
+/// belongs to `manager` afterwards, or to nobody when there is none.
+pub fn update(old: &Object, next: &mut Object, manager: Option<&Manager>) {
+    let mut managers = Managers::of(old);
+    // Most objects of the system itself are written by controllers that name no manager.
+    if managers.entries.is_empty() && manager.is_none() {
+        return;
+    }
+    let changed = match manager {
+        Some(manager) => manager.scope.filter(walk::changed(old, next)),
+        None => walk::changed(old, next),
+    };
+    managers.take(&changed, manager);
+    if let Some(manager) = manager {
+        let mine = managers.get(manager).map(|entry| entry.fields.union(&changed));
+        managers.set(manager, next.kind().api_version(), mine.unwrap_or(changed));
+    }
+    managers.tidy(next);
+    managers.write(next);
+}
+
+/// Sets the time of a manager's entry, once it is clear that something changed.
+pub fn stamp(object: &mut Object, manager: &Manager, now: Timestamp) {
+    let mut managers = Managers::of(object);
+    for entry in managers.entries.iter_mut().filter(|entry| entry.manager == *manager) {
+        entry.time = Some(now);
+    }
+    managers.write(object);
+}

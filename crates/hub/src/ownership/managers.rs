@@ -1,0 +1,191 @@
+//! The managers of an object, as its metadata records them.
+use super::encode::{from_struct, to_struct};
+use super::scope::Scope;
+use super::set::FieldSet;
+use super::{Manager, walk};
+use orrery_api::Object;
+use orrery_proto::meta::v1::ManagedFieldsEntry;
+use prost_types::Timestamp;
+
+/// How the fields of an entry are written.
+const FIELDS_TYPE: &str = "FieldsV1";
+
+/// Managers that updated an object, at most; the fields of the oldest beyond it are put together, so
+/// that a stream of one-time tools does not fill the object.
+const UPDATERS_MAX: usize = 10;
+const ANCIENT: &str = "ancient-changes";
+
+/// How a manager came to its fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operation {
+    /// It declares them, and gives up those it no longer declares.
+    Apply,
+    /// It changed them.
+    Update,
+}
+
+impl Operation {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Apply => "Apply",
+            Self::Update => "Update",
+        }
+    }
+}
+
+/// One manager and its fields.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    pub manager: Manager,
+    pub api_version: String,
+    pub time: Option<Timestamp>,
+    pub fields: FieldSet,
+}
+
+/// A field that an apply would change and that another manager holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldConflict {
+    pub manager: String,
+    pub api_version: String,
+    pub subresource: String,
+    /// From the root of the object, with a dot in front: `.spec.image`.
+    pub field: String,
+}
+
+impl FieldConflict {
+    /// With whom, in the words that clients know.
+    pub fn owner(&self) -> String {
+        let part = match self.subresource.as_str() {
+            "" => String::new(),
+            part => format!(" with subresource {part:?}"),
+        };
+        format!("{:?}{part} using {}", self.manager, self.api_version)
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Managers {
+    pub entries: Vec<Entry>,
+}
+
+impl Managers {
+    pub fn of(object: &Object) -> Self {
+        Self { entries: object.meta().managed_fields.iter().filter_map(read).collect() }
+    }
+
+    pub fn get(&self, manager: &Manager) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.manager == *manager)
+    }
+
+    pub(super) fn others(&self, manager: &Manager) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(move |entry| entry.manager != *manager)
+    }
+
+    pub(super) fn set(&mut self, manager: &Manager, api_version: &str, fields: FieldSet) {
+        match self.entries.iter_mut().find(|entry| entry.manager == *manager) {
+            Some(entry) => {
+                api_version.clone_into(&mut entry.api_version);
+                entry.fields = fields;
+            }
+            None => self.entries.push(Entry {
+                manager: manager.clone(),
+                api_version: api_version.to_owned(),
+                time: None,
+                fields,
+            }),
+        }
+    }
+
+    /// Takes fields from everyone else.
+    pub(super) fn take(&mut self, fields: &FieldSet, from_all_but: Option<&Manager>) {
+        for entry in &mut self.entries {
+            if Some(&entry.manager) != from_all_but {
+                entry.fields = entry.fields.difference(fields);
+            }
+        }
+    }
+
+    /// Forgets fields that the object does not have, and managers that are left with none.
+    pub(super) fn tidy(&mut self, object: &Object) {
+        for entry in &mut self.entries {
+            entry.fields = walk::present(&entry.fields, object);
+        }
+        self.entries.retain(|entry| !entry.fields.is_empty());
+        self.put_oldest_together();
+        self.entries.sort_by_cached_key(sort_key);
+    }
+
+    fn put_oldest_together(&mut self) {
+        let is_update = |entry: &Entry| entry.manager.operation == Operation::Update;
+        while UPDATERS_MAX < self.entries.iter().filter(|entry| is_update(entry)).count() {
+            // Entries without a time are being written now.
+            let age = |entry: &Entry| entry.time.map_or(i64::MAX, |time| time.seconds);
+            let oldest = |entries: &[Entry]| {
+                let updates = entries.iter().enumerate().filter(|(_, entry)| is_update(entry));
+                updates
+                    .min_by_key(|(_, entry)| (entry.manager.name != ANCIENT, age(entry)))
+                    .map(|(index, _)| index)
+            };
+            let Some(first) = oldest(&self.entries) else { return };
+            let mut merged = self.entries.remove(first);
+            let Some(second) = oldest(&self.entries) else { return };
+            let other = self.entries.remove(second);
+            merged.manager.name = ANCIENT.to_owned();
+            merged.time = merged.time.max_by_seconds(other.time);
+            merged.fields = merged.fields.union(&other.fields);
+            self.entries.push(merged);
+        }
+    }
+
+    pub(super) fn write(&self, object: &mut Object) {
+        let entries = self.entries.iter().map(record).collect();
+        object.update_meta(|meta| meta.managed_fields = entries);
+    }
+}
+
+trait MaxBySeconds {
+    fn max_by_seconds(self, other: Self) -> Self;
+}
+
+impl MaxBySeconds for Option<Timestamp> {
+    fn max_by_seconds(self, other: Self) -> Self {
+        let later = |time: &Self| time.map(|time| time.seconds);
+        if later(&self) < later(&other) { other } else { self }
+    }
+}
+
+fn sort_key(entry: &Entry) -> (Operation, i64, String, Scope) {
+    let time = entry.time.map_or(i64::MAX, |time| time.seconds);
+    let Manager { name, operation, scope } = entry.manager.clone();
+    (operation, time, name, scope)
+}
+
+fn record(entry: &Entry) -> ManagedFieldsEntry {
+    ManagedFieldsEntry {
+        manager: entry.manager.name.clone(),
+        operation: entry.manager.operation.as_str().to_owned(),
+        api_version: entry.api_version.clone(),
+        time: entry.time,
+        fields_type: FIELDS_TYPE.to_owned(),
+        fields_v1: Some(to_struct(&entry.fields)),
+        subresource: entry.manager.scope.subresource().to_owned(),
+    }
+}
+
+/// What was written by a version that knows more operations or parts is left alone by none: it is
+/// read as an update of the main part.
+fn read(entry: &ManagedFieldsEntry) -> Option<Entry> {
+    let fields = entry.fields_v1.as_ref().map(from_struct)?;
+    let is_apply = entry.operation == Operation::Apply.as_str();
+    let is_status = entry.subresource == Scope::Status.subresource();
+    Some(Entry {
+        manager: Manager {
+            name: entry.manager.clone(),
+            operation: if is_apply { Operation::Apply } else { Operation::Update },
+            scope: if is_status { Scope::Status } else { Scope::Main },
+        },
+        api_version: entry.api_version.clone(),
+        time: entry.time,
+        fields,
+    })
+}

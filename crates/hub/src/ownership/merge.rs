@@ -1,0 +1,83 @@
+//! What is declared, laid over what is there.
+use super::shape::{Grain, get, grain_of, grain_of_entry, item_key};
+use orrery_api::{Element as Type, FieldSchema, MessageId, Schema};
+use prost_reflect::{DynamicMessage, Value};
+
+/// Lays `declared` over `live`. Fields that it does not set stay, unknown ones among them.
+pub(super) fn merge(schema: &Schema, live: &mut DynamicMessage, declared: &DynamicMessage) {
+    message(schema, Schema::ROOT, live, declared, 0);
+}
+
+fn message(
+    schema: &Schema,
+    id: MessageId,
+    live: &mut DynamicMessage,
+    declared: &DynamicMessage,
+    depth: usize,
+) {
+    for field in &schema.message(id).fields {
+        let Some(value) = get(declared, &field.descriptor) else { continue };
+        if live.has_field(&field.descriptor) {
+            merge_field(schema, field, live.get_field_mut(&field.descriptor), value, depth + 1);
+        } else {
+            // Of a oneof, this takes the other branch away.
+            live.set_field(&field.descriptor, value.clone());
+        }
+    }
+}
+
+fn merge_field(
+    schema: &Schema,
+    field: &FieldSchema,
+    live: &mut Value,
+    declared: &Value,
+    depth: usize,
+) {
+    match (grain_of(field, depth), live, declared) {
+        (Grain::Message(id), Value::Message(live), Value::Message(declared)) => {
+            message(schema, id, live, declared, depth);
+        }
+        (Grain::Map(entry), Value::Map(live), Value::Map(declared)) => {
+            for (key, value) in declared {
+                match live.get_mut(key) {
+                    Some(live) => merge_item(schema, entry, live, value, depth + 1),
+                    None => drop(live.insert(key.clone(), value.clone())),
+                }
+            }
+        }
+        (Grain::Set, Value::List(live), Value::List(declared)) => {
+            for item in declared {
+                if !live.contains(item) {
+                    live.push(item.clone());
+                }
+            }
+        }
+        (Grain::Keyed(key, id), Value::List(live), Value::List(declared)) => {
+            for item in declared {
+                let name = item_key(item, key);
+                match live.iter_mut().find(|live| item_key(live, key) == name) {
+                    Some(live) => merge_item(schema, Type::Message(id), live, item, depth + 1),
+                    None => live.push(item.clone()),
+                }
+            }
+        }
+        (
+            Grain::Whole | Grain::Message(_) | Grain::Map(_) | Grain::Set | Grain::Keyed(..),
+            live,
+            declared,
+        ) => *live = declared.clone(),
+    }
+}
+
+fn merge_item(schema: &Schema, item: Type, live: &mut Value, declared: &Value, depth: usize) {
+    match (grain_of_entry(item, depth), live, declared) {
+        (Grain::Message(id), Value::Message(live), Value::Message(declared)) => {
+            message(schema, id, live, declared, depth);
+        }
+        (
+            Grain::Whole | Grain::Message(_) | Grain::Map(_) | Grain::Set | Grain::Keyed(..),
+            live,
+            declared,
+        ) => *live = declared.clone(),
+    }
+}

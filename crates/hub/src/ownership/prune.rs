@@ -1,0 +1,137 @@
+//! Takes away what a manager declared before and no longer does, unless someone else claims it.
+use super::set::{Element, FieldSet, Node};
+use super::shape::{Grain, get, grain_of, grain_of_entry, item_key, key_text};
+use orrery_api::{Element as Type, FieldSchema, MessageId, Schema};
+use prost_reflect::{DynamicMessage, Value};
+
+/// `last` is what the manager declared before, `claimed` what it or anyone else claims now.
+pub(super) fn prune(
+    schema: &Schema,
+    object: &mut DynamicMessage,
+    last: &FieldSet,
+    claimed: &FieldSet,
+) {
+    Pruner { schema }.message(Schema::ROOT, object, last, claimed, 0);
+}
+
+struct Pruner<'s> {
+    schema: &'s Schema,
+}
+
+impl Pruner<'_> {
+    fn message(
+        &self,
+        id: MessageId,
+        object: &mut DynamicMessage,
+        last: &FieldSet,
+        claimed: &FieldSet,
+        depth: usize,
+    ) {
+        for field in &self.schema.message(id).fields {
+            let Some(node) = last.field(&field.json_name) else { continue };
+            if object.has_field(&field.descriptor) {
+                let claim = claimed.field(&field.json_name);
+                if self.field(field, object, node, claim, depth + 1) {
+                    object.clear_field(&field.descriptor);
+                }
+            }
+        }
+    }
+
+    /// Whether nothing of the field is left that anyone asked for.
+    fn field(
+        &self,
+        field: &FieldSchema,
+        object: &mut DynamicMessage,
+        last: &Node,
+        claim: Option<&Node>,
+        depth: usize,
+    ) -> bool {
+        let nothing = FieldSet::default();
+        let claimed = claim.map_or(&nothing, |claim| &claim.children);
+        let value = object.get_field_mut(&field.descriptor);
+        match (grain_of(field, depth), value) {
+            (Grain::Message(id), Value::Message(message)) => {
+                self.message(id, message, &last.children, claimed, depth);
+                claim.is_none() && only_defaults(self.schema, id, message)
+            }
+            (Grain::Map(entry), Value::Map(entries)) => {
+                entries.retain(|key, value| {
+                    let element = Element::Field(key_text(key));
+                    self.keep(&element, value, entry, last, claimed, depth + 1)
+                });
+                entries.is_empty()
+            }
+            (Grain::Keyed(key, id), Value::List(items)) => {
+                items.retain_mut(|item| {
+                    let element = Element::Key { field: key.into(), value: item_key(item, key) };
+                    self.keep(&element, item, Type::Message(id), last, claimed, depth + 1)
+                });
+                items.is_empty()
+            }
+            (Grain::Set, Value::List(_)) => {
+                self.set(field, object, last, claimed, depth);
+                !object.has_field(&field.descriptor)
+            }
+            (
+                Grain::Whole | Grain::Message(_) | Grain::Map(_) | Grain::Set | Grain::Keyed(..),
+                _,
+            ) => last.owned && claim.is_none(),
+        }
+    }
+
+    fn set(
+        &self,
+        field: &FieldSchema,
+        object: &mut DynamicMessage,
+        last: &Node,
+        claimed: &FieldSet,
+        depth: usize,
+    ) {
+        let Some(value) = get(object, &field.descriptor) else { return };
+        let places = super::shape::children(self.schema, value, Grain::Set, depth);
+        let goes = |element: &Element| {
+            last.children.get(element).is_some() && claimed.get(element).is_none()
+        };
+        let kept: Vec<Value> = places
+            .into_iter()
+            .filter(|place| !goes(&place.element))
+            .map(|place| place.value.clone())
+            .collect();
+        object.set_field(&field.descriptor, Value::List(kept));
+    }
+
+    /// Whether an item or entry stays. Where it does, it is pruned itself.
+    fn keep(
+        &self,
+        element: &Element,
+        value: &mut Value,
+        item: Type,
+        last: &Node,
+        claimed: &FieldSet,
+        depth: usize,
+    ) -> bool {
+        let Some(node) = last.children.get(element) else { return true };
+        let Some(claim) = claimed.get(element) else { return !node.owned };
+        if let (Grain::Message(id), Value::Message(message)) = (grain_of_entry(item, depth), value)
+        {
+            self.message(id, message, &node.children, &claim.children, depth);
+        }
+        true
+    }
+}
+
+/// Whether a message holds nothing but what would be filled in again.
+fn only_defaults(schema: &Schema, id: MessageId, message: &DynamicMessage) -> bool {
+    let fields = &schema.message(id).fields;
+    let is_default = |field: &FieldSchema| match get(message, &field.descriptor) {
+        None => true,
+        Some(value) if field.default.as_ref() == Some(value) => true,
+        Some(Value::Message(inner)) => match field.shape.element() {
+            Type::Message(id) => only_defaults(schema, id, inner),
+            Type::Scalar(_) | Type::WellKnown(_) => false,
+        },
+        Some(_) => false,
+    };
+    message.unknown_fields().next().is_none() && fields.iter().all(is_default)
+}

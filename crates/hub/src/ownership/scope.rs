@@ -1,0 +1,89 @@
+//! Which part of an object a manager writes.
+use super::set::{Element, FieldSet, Node};
+use crate::options::Part;
+use orrery_api::Object;
+
+/// Fields of metadata that identify the object or belong to the server: nobody else owns them.
+const SERVER_OWNED: [&str; 8] = [
+    "name",
+    "project",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "managedFields",
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// Metadata and spec.
+    Main,
+    Status,
+}
+
+impl From<Part> for Scope {
+    fn from(part: Part) -> Self {
+        match part {
+            Part::Main => Self::Main,
+            Part::Status => Self::Status,
+        }
+    }
+}
+
+impl Scope {
+    /// The name of the part in the record of managers.
+    pub fn subresource(self) -> &'static str {
+        match self {
+            Self::Main => "",
+            Self::Status => "status",
+        }
+    }
+
+    /// The part of a set that can be owned through this scope.
+    pub fn filter(self, mut set: FieldSet) -> FieldSet {
+        let field = |name: &str| Element::Field(name.to_owned());
+        let status = set.remove(&field("status"));
+        if self == Self::Status {
+            let mut only = FieldSet::default();
+            only.put(field("status"), status.unwrap_or_default());
+            return only;
+        }
+        set.remove(&field("apiVersion"));
+        set.remove(&field("kind"));
+        if let Some(Node { mut children, .. }) = set.remove(&field("metadata")) {
+            for name in SERVER_OWNED {
+                children.remove(&field(name));
+            }
+            set.put(field("metadata"), Node { owned: false, children });
+        }
+        set
+    }
+
+    /// What of a declared object is declared through this scope.
+    pub(super) fn declared(self, given: &Object) -> Object {
+        match self {
+            Self::Main => {
+                let mut declared = given.clone();
+                declared.clear_status();
+                declared.update_meta(|meta| {
+                    meta.uid.clear();
+                    meta.resource_version.clear();
+                    meta.generation = 0;
+                    meta.creation_timestamp = None;
+                    meta.deletion_timestamp = None;
+                    meta.managed_fields.clear();
+                });
+                declared
+            }
+            Self::Status => {
+                let mut declared = Object::new(given.kind());
+                if let Some(status) = given.status() {
+                    // Both are of one kind, so the status is of the right type.
+                    let _ = declared.set_status(status.clone());
+                }
+                declared
+            }
+        }
+    }
+}

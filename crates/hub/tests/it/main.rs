@@ -1,0 +1,12 @@
+//! The hub from the outside, on a store in memory.
+mod concurrency;
+mod deletion;
+mod events;
+mod layers;
+mod lists;
+mod ownership;
+mod patches;
+mod projects;
+mod support;
+mod watches;
+mod writes;

@@ -1,0 +1,121 @@
+//! Watches: what is there, then every change, none skipped.
+use crate::support::{PROJECT, World, at, fields, labels};
+use orrery_hub::{ApplyOptions, Error, Revision, WatchEvent, WatchOptions};
+use serde_json::json;
+use std::time::Duration;
+
+fn here() -> WatchOptions {
+    WatchOptions { project: Some(PROJECT.into()), ..WatchOptions::default() }
+}
+
+impl World {
+    async fn put(&self, name: &str, label: &str, image: &str) -> Revision {
+        let metadata = json!({"name": name, "project": PROJECT, "labels": {"tier": label}});
+        let object = self.read(json!({"metadata": metadata, "spec": {"image": image}}));
+        let applied = self.apply(object, ApplyOptions::default()).await.expect("applied");
+        applied.object.resource_version().parse().expect("a revision")
+    }
+
+    async fn remove(&self, name: &str) {
+        self.gizmos().delete(at(name).into()).await.expect("deleted");
+    }
+}
+
+/// proves: HUB-06
+#[tokio::test]
+async fn first_what_is_there_then_a_bookmark_then_changes() {
+    let world = World::new().await;
+    world.put("b", "x", "1").await;
+    world.put("a", "x", "1").await;
+    let mut watched = world.watch(here()).await;
+    assert_eq!([watched.next().await, watched.next().await], ["+a", "+b"]);
+    assert_eq!(watched.next().await, "*");
+    world.put("a", "x", "2").await;
+    world.put("c", "x", "1").await;
+    world.remove("b").await;
+    let seen = [watched.next().await, watched.next().await, watched.next().await];
+    assert_eq!(seen, ["~a", "+c", "-b"]);
+}
+
+#[tokio::test]
+async fn selectors_turn_changes_into_coming_and_going() {
+    let world = World::new().await;
+    let options = WatchOptions { labels: labels("tier=front"), ..here() };
+    let mut watched = world.watch(options).await;
+    assert_eq!(watched.next().await, "*");
+    world.put("a", "back", "1").await;
+    world.put("a", "front", "2").await;
+    world.put("a", "front", "3").await;
+    let left = world.put("a", "back", "4").await;
+    world.remove("a").await;
+    world.put("b", "front", "1").await;
+    assert_eq!([watched.next().await, watched.next().await], ["+a", "~a"]);
+    let WatchEvent::Deleted(object) = watched.event().await.expect("an event") else {
+        panic!("it left the selection")
+    };
+    assert_eq!(object.label("tier"), Some("front"), "as it was when it still fitted");
+    assert_eq!(object.resource_version(), left.to_string());
+    assert_eq!(watched.next().await, "+b", "a deletion outside of the selection is not told");
+}
+
+#[tokio::test]
+async fn fields_and_names_select_too() {
+    let world = World::new().await;
+    let kind = world.kind("Gizmo");
+    let by_field = WatchOptions { fields: fields("spec.image=x", &kind), ..here() };
+    let mut by_field = world.watch(by_field).await;
+    let mut by_name = world.watch(WatchOptions { name: Some("b".into()), ..here() }).await;
+    let anywhere = WatchOptions { name: Some("b".into()), ..WatchOptions::default() };
+    let mut anywhere = world.watch(anywhere).await;
+    world.put("bb", "x", "x").await;
+    world.put("b", "x", "y").await;
+    world.put("b", "x", "x").await;
+    let seen = [by_field.next().await, by_field.next().await, by_field.next().await];
+    assert_eq!(seen, ["*", "+bb", "+b"]);
+    for watched in [&mut by_name, &mut anywhere] {
+        let seen = [watched.next().await, watched.next().await, watched.next().await];
+        assert_eq!(seen, ["*", "+b", "~b"]);
+    }
+}
+
+#[tokio::test]
+async fn a_watch_goes_on_from_a_revision() {
+    let world = World::new().await;
+    let first = world.put("a", "x", "1").await;
+    world.put("b", "x", "1").await;
+    world.remove("a").await;
+    let mut watched = world.watch(WatchOptions { after: Some(first), ..here() }).await;
+    assert_eq!([watched.next().await, watched.next().await], ["+b", "-a"]);
+}
+
+#[tokio::test]
+async fn history_that_is_gone_is_told_as_such() {
+    let world = World::new().await;
+    let first = world.put("a", "x", "1").await;
+    let last = world.put("b", "x", "1").await;
+    world.hub.store().compact(last).await.expect("compacted");
+    let old = WatchOptions { after: Some(first), ..here() };
+    let error = match world.gizmos().watch(old).await {
+        Err(error) => error,
+        Ok(stream) => {
+            let mut stream = stream;
+            let next = futures::StreamExt::next(&mut stream).await.expect("an answer");
+            next.expect_err("the history is gone")
+        }
+    };
+    assert!(matches!(error, Error::Expired { .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_watch_is_told_how_far_the_store_has_come() {
+    let world = World::new().await;
+    let interval = Some(Duration::from_secs(1));
+    let mut watched = world.watch(WatchOptions { bookmark_interval: interval, ..here() }).await;
+    assert_eq!(watched.next().await, "*");
+    world.create_project("elsewhere").await;
+    let now = world.hub.store().revision();
+    let WatchEvent::Bookmark(revision) = watched.event().await.expect("an event") else {
+        panic!("nothing else happened here")
+    };
+    assert_eq!(revision, now);
+}

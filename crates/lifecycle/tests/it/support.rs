@@ -1,0 +1,83 @@
+//! A hub with its controllers, on a store in memory.
+use orrery_api::{DecodeOptions, Object, Scheme};
+use orrery_hub::{Accessor, ApplyOptions, Error, Hub, HubBuilder, ManualClock, ObjectName};
+use orrery_proto::core::v1::Project;
+use orrery_proto::meta::v1::ObjectMeta;
+use orrery_runtime::Tasks;
+use orrery_store::{Store, StoreOptions, memory};
+use serde_json::{Value, json};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Only an upper bound: nothing waits that long unless it is broken.
+const PATIENCE: Duration = Duration::from_secs(120);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+pub struct World {
+    pub hub: Hub,
+    pub clock: Arc<ManualClock>,
+    _stop: DropGuard,
+}
+
+impl World {
+    pub async fn new() -> Self {
+        let store = Store::start(memory(), StoreOptions::default()).await.expect("a store");
+        let scheme = Arc::new(Scheme::builtin().expect("our kinds are well defined"));
+        let clock = Arc::new(ManualClock::at(1_700_000_000));
+        let builder: HubBuilder = Hub::builder(scheme, store).clock(clock.clone());
+        let hub = orrery_lifecycle::register(builder).build().expect("a hub");
+        orrery_lifecycle::ensure_projects(&hub).await.expect("the first projects");
+        let stop = CancellationToken::new();
+        let mut tasks = Tasks::new(stop.clone());
+        orrery_lifecycle::spawn(&hub, &mut tasks).expect("controllers");
+        tokio::spawn(tasks.run(PATIENCE));
+        Self { hub, clock, _stop: stop.drop_guard() }
+    }
+
+    pub fn accessor(&self, kind: &str) -> Arc<dyn Accessor> {
+        let kind = self.hub.scheme().resolve("", kind).expect("a known kind");
+        self.hub.accessor(&kind).expect("it is accessible").clone()
+    }
+
+    pub async fn create_project(&self, name: &str) {
+        let metadata = Some(ObjectMeta { name: name.into(), ..ObjectMeta::default() });
+        let projects = self.hub.resources::<Project>().expect("projects");
+        let project = Project { metadata, ..Project::default() };
+        projects.create(&project).await.expect("a new project");
+    }
+
+    /// A workload with these metadata.
+    pub async fn create(&self, metadata: Value) -> Object {
+        let spec = json!({"process": {"command": "true"}, "placement": {"nodes": ["n"]}});
+        let accessor = self.accessor("Workload");
+        let value = json!({"metadata": metadata, "spec": spec});
+        let read = Object::from_json_value(accessor.kind(), &value, &DecodeOptions::default());
+        let object = read.expect("a workload").object;
+        accessor.apply(object, ApplyOptions::create()).await.expect("created").object
+    }
+
+    pub async fn exists(&self, kind: &str, name: &ObjectName) -> bool {
+        match self.accessor(kind).get(name.clone().into()).await {
+            Ok(_) => true,
+            Err(Error::NotFound { .. } | Error::ProjectNotFound { .. }) => false,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Waits until it is gone.
+    pub async fn gone(&self, kind: &str, name: &ObjectName) {
+        eventually(|| async { !self.exists(kind, name).await }).await;
+    }
+}
+
+/// Looks again and again until the condition holds.
+pub async fn eventually<F: Future<Output = bool>>(mut holds: impl FnMut() -> F) {
+    let looking = async {
+        while !holds().await {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, looking).await.expect("the condition holds in time");
+}
