@@ -55,6 +55,14 @@ pub enum Command {
     Delete(DeleteArguments),
     /// Show the versions of this client and of the server
     Version(VersionArguments),
+    /// Save everything that the server keeps to a file, while it runs
+    #[command(after_help = "Example:\n  orrery backup monday.backup")]
+    Backup(BackupArguments),
+    /// Make a new data folder out of a backup
+    #[command(
+        after_help = "Example:\n  orrery restore monday.backup --data-dir /var/lib/orrery-restored"
+    )]
+    Restore(RestoreArguments),
 }
 
 /// How to reach a server.
@@ -253,4 +261,21 @@ pub struct VersionArguments {
     pub client: bool,
     #[command(flatten)]
     pub connection: Connection,
+}
+
+#[derive(Debug, Args)]
+pub struct BackupArguments {
+    /// File to write; it must not be there yet
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+#[derive(Debug, Args)]
+pub struct RestoreArguments {
+    /// Backup to read
+    pub file: PathBuf,
+    /// Folder for the server to run on afterwards; new or empty
+    #[arg(long, value_name = "FOLDER")]
+    pub data_dir: PathBuf,
 }

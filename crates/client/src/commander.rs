@@ -121,6 +121,11 @@ impl Commander {
         Ok(Watch { replies: self.send(Request::Watch(request)).await? })
     }
 
+    /// Everything that the server keeps, in parts.
+    pub async fn backup(&self) -> Result<Backup, Error> {
+        Ok(Backup { replies: self.send(Request::Backup(hub::BackupRequest {})).await? })
+    }
+
     async fn ask(&self, request: Request) -> Result<Reply, Error> {
         let mut replies = self.send(request).await?;
         replies.next().await?.ok_or(Error::Unexpected)
@@ -192,6 +197,21 @@ impl Watch {
     pub async fn next(&mut self) -> Result<Option<hub::WatchResponse>, Error> {
         match self.replies.next().await? {
             Some(Reply::Watch(event)) => Ok(Some(event)),
+            Some(other) => unexpected(other),
+            None => Ok(None),
+        }
+    }
+}
+
+/// The parts of a backup.
+pub struct Backup {
+    replies: Replies,
+}
+
+impl Backup {
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        match self.replies.next().await? {
+            Some(Reply::Backup(chunk)) => Ok(Some(chunk.data)),
             Some(other) => unexpected(other),
             None => Ok(None),
         }

@@ -10,6 +10,7 @@
 //! Owns: listeners and TLS, the APIs, and putting store, hub, fleet and the other domains together.
 //! Not in it: rules about resources (hub), what a domain does, printing and exit codes (cli).
 mod api;
+mod backup;
 mod grpc;
 mod listener;
 mod options;
@@ -19,6 +20,7 @@ mod server;
 pub use listener::Listener;
 pub use options::{ServerOptions, StoreOptions};
 pub use orrery_store::etcd::{Credentials, EtcdOptions, EtcdTls};
+pub use orrery_store::{Backup, EmbeddedOptions, inspect_backup, restore};
 pub use server::{Connections, Error, Server};
 
 /// The version of this build.

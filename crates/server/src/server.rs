@@ -106,7 +106,7 @@ impl Server {
         self.spawn_leases(&fleet, tasks);
         let api = HubApi::new(self.hub.clone());
         let agents = AgentConnections::new(fleet, stop.clone());
-        let commands = Arc::new(Commands::new(api.clone()));
+        let commands = Arc::new(Commands::new(api.clone(), self.engine.clone()));
         let commanders = CommanderConnections::new(commands, stop.clone());
         let connections = Connections { agents: agents.clone(), commanders: commanders.clone() };
         let router = grpc_routes(api, agents.clone(), commanders.clone())?;

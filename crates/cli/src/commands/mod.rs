@@ -1,6 +1,7 @@
 //! One file per command.
 mod agent;
 mod apply;
+mod backup;
 mod delete;
 mod get;
 mod kinds;
@@ -23,7 +24,9 @@ pub fn run(arguments: Arguments) -> ExitCode {
         | Command::Apply(_)
         | Command::Get(_)
         | Command::Delete(_)
-        | Command::Version(_) => "warn",
+        | Command::Version(_)
+        | Command::Backup(_)
+        | Command::Restore(_) => "warn",
     };
     let outcome = logging::start(global.log.as_deref(), default_log).and_then(|()| {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
@@ -37,6 +40,8 @@ pub fn run(arguments: Arguments) -> ExitCode {
                 Command::Get(arguments) => get::run(&global, arguments).await,
                 Command::Delete(arguments) => delete::run(&global, arguments).await,
                 Command::Version(arguments) => version::run(&global, arguments).await,
+                Command::Backup(arguments) => backup::save(&global, arguments).await,
+                Command::Restore(arguments) => backup::restore(arguments).await,
             }
         })
     });

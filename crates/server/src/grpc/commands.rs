@@ -1,19 +1,39 @@
 //! What a commander's request means: one of the hub's operations.
 use crate::api::{HubApi, to_wire};
+use crate::backup;
 use async_trait::async_trait;
 use futures::StreamExt;
 use orrery_fleet::commander::handler::{Reply, Request};
 use orrery_fleet::commander::{Answer, CommandHandler};
 use orrery_fleet::middleware::Peer;
 use orrery_hub::Error;
+use orrery_proto::hub::v1::BackupChunk;
+use orrery_store::Engine;
+use std::sync::Arc;
 
 pub struct Commands {
     api: HubApi,
+    engine: Arc<dyn Engine>,
 }
 
 impl Commands {
-    pub fn new(api: HubApi) -> Self {
-        Self { api }
+    pub fn new(api: HubApi, engine: Arc<dyn Engine>) -> Self {
+        Self { api, engine }
+    }
+
+    /// Everything that is kept, as a file in parts.
+    async fn backup(&self) -> Answer {
+        match backup::chunks(self.engine.clone()).await {
+            Ok(chunks) => Answer::Stream(
+                chunks
+                    .map(|chunk| match chunk {
+                        Ok(data) => Reply::Backup(BackupChunk { data }),
+                        Err(error) => Reply::Error(to_wire(&error)),
+                    })
+                    .boxed(),
+            ),
+            Err(error) => failed(&error),
+        }
     }
 
     async fn watch(&self, request: orrery_proto::hub::v1::WatchRequest) -> Answer {
@@ -41,6 +61,7 @@ impl CommandHandler for Commands {
             Request::Apply(request) => self.api.apply(request).await.map(Reply::Apply),
             Request::Delete(request) => self.api.delete(request).await.map(Reply::Delete),
             Request::Watch(request) => return self.watch(request).await,
+            Request::Backup(_) => return self.backup().await,
             Request::Hello(_) | Request::Cancel(_) => {
                 Err(Error::BadRequest("the connection itself answers this".into()))
             }
