@@ -1,0 +1,3 @@
+//! What the machine says and does: mounts, devices, file systems, programs.
+
+pub mod mounts;
