@@ -8,6 +8,9 @@ pub enum Error {
     Invalid(String),
     #[error("there is no {what} {name}")]
     NotFound { what: &'static str, name: String },
+    /// The same, in the words of a controller elsewhere.
+    #[error("{0}")]
+    Missing(String),
     #[error("{0}")]
     Conflict(String),
     #[error("{0}")]
@@ -20,8 +23,10 @@ pub enum Error {
     Exhausted(String),
     #[error("{0}")]
     Unavailable(String),
-    #[error("another call for {0} is still under way, try again")]
+    #[error("{0}")]
     Pending(String),
+    #[error("{0}")]
+    Deadline(String),
     #[error("{0}")]
     Lost(String),
     #[error("{0}")]
@@ -51,13 +56,14 @@ impl Error {
     pub fn code(&self) -> Code {
         match self {
             Self::Invalid(_) => Code::InvalidArgument,
-            Self::NotFound { .. } => Code::NotFound,
+            Self::NotFound { .. } | Self::Missing(_) => Code::NotFound,
             Self::Conflict(_) => Code::AlreadyExists,
             Self::InUse(_) | Self::Unsupported(_) => Code::FailedPrecondition,
             Self::OutOfRange(_) => Code::OutOfRange,
             Self::Exhausted(_) => Code::ResourceExhausted,
             Self::Unavailable(_) => Code::Unavailable,
             Self::Pending(_) => Code::Aborted,
+            Self::Deadline(_) => Code::DeadlineExceeded,
             Self::Lost(_) => Code::DataLoss,
             Self::Denied(_) => Code::PermissionDenied,
             Self::Io { .. } => Code::Internal,
@@ -79,12 +85,13 @@ impl From<Status> for Error {
         let message = status.message().to_owned();
         match status.code() {
             Code::InvalidArgument => Self::Invalid(message),
-            Code::NotFound => Self::NotFound { what: "such thing:", name: message },
+            Code::NotFound => Self::Missing(message),
             Code::AlreadyExists => Self::Conflict(message),
             Code::FailedPrecondition => Self::InUse(message),
             Code::OutOfRange => Self::OutOfRange(message),
             Code::ResourceExhausted => Self::Exhausted(message),
             Code::Aborted => Self::Pending(message),
+            Code::DeadlineExceeded => Self::Deadline(message),
             Code::DataLoss => Self::Lost(message),
             Code::PermissionDenied => Self::Denied(message),
             _ => Self::Unavailable(format!("the storage controller cannot be asked: {status}")),

@@ -38,7 +38,7 @@ impl Guards {
             let lock = self.lock(name);
             match tokio::time::timeout(PATIENCE, lock.lock_owned()).await {
                 Ok(guard) => held.push(guard),
-                Err(_) => return Err(Error::Pending(name.to_owned())),
+                Err(_) => return Err(pending(name)),
             }
         }
         Ok(Guard(held))
@@ -49,6 +49,10 @@ impl Guards {
         locks.retain(|_, lock| Arc::strong_count(lock) > 1);
         locks.entry(name.to_owned()).or_default().clone()
     }
+}
+
+fn pending(name: &str) -> Error {
+    Error::Pending(format!("another call for {name} is still under way, try again"))
 }
 
 #[cfg(test)]

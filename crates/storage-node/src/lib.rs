@@ -14,6 +14,7 @@
 
 pub mod backend;
 pub mod clock;
+pub mod csi;
 pub mod error;
 mod guard;
 pub mod host;

@@ -32,7 +32,7 @@ pub trait Pool: Send + Sync + 'static {
 pub async fn find(pool: &dyn Pool, name: &VolumeName) -> Result<Option<Volume>> {
     match pool.get(name).await {
         Ok(volume) => Ok(Some(volume)),
-        Err(Error::NotFound { .. }) => Ok(None),
+        Err(Error::NotFound { .. } | Error::Missing(_)) => Ok(None),
         Err(error) => Err(error),
     }
 }

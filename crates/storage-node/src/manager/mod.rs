@@ -117,7 +117,10 @@ impl Volumes {
         let _guard = self.guards.all(&names).await?;
         let mut entry = match self.entry(&request.name).await? {
             Some(entry) if entry.phase == Phase::Deleting => {
-                return Err(Error::Pending(format!("{}, which is being deleted", request.name)));
+                return Err(Error::Pending(format!(
+                    "{} is being deleted, try again",
+                    request.name
+                )));
             }
             Some(entry) if !entry.fits(&request) => return Err(conflict(&entry)),
             Some(entry) if entry.phase == Phase::Ready => return self.show(entry).await,
@@ -253,7 +256,7 @@ impl Volumes {
         let _guard = self.guards.one(name).await?;
         let mut entry = self.existing(name).await?;
         if entry.labels != *seen {
-            return Err(Error::Pending(format!("{name}, whose labels have changed")));
+            return Err(Error::Pending(format!("the labels of {name} have changed, look again")));
         }
         entry.labels = labels;
         self.write(entry.clone()).await?;

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod controller;
+mod csi;
 mod machine;
 mod secrets;
 mod through_proxy;

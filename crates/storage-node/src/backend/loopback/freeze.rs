@@ -32,7 +32,7 @@ pub fn while_still(
         undo()?;
     }
     Err(Error::Pending(format!(
-        "loop{}, which was written to during {ATTEMPTS} copies",
+        "loop{} was written to during {ATTEMPTS} copies of it: pause its writers and try again",
         device.number
     )))
 }
