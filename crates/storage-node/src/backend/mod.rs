@@ -2,12 +2,18 @@
 //! [`Volumes`](crate::Volumes) above them holds the locks and writes down what is going on. Each
 //! method may be repeated after it failed or after a crash in the middle of it.
 
+mod files;
+mod image;
+mod json;
 pub mod loopback;
+pub mod qemu;
+pub mod spdk;
 
 use crate::{
     error::Result,
     volume::{Capacity, CephImage, Mapping, Media, Size, VolumeName},
 };
+use tokio::sync::watch;
 
 /// One image that a backend keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,5 +70,12 @@ pub trait Backend: Send + Sync + 'static {
     /// The images that exist.
     async fn list(&self) -> Result<Vec<Image>>;
 
-    async fn capacity(&self, media: Media) -> Result<Capacity>;
+    /// What there is and what is free; `None` where the data plane does not say.
+    async fn capacity(&self, media: Media) -> Result<Option<Capacity>>;
+
+    /// Counts the connections to a data plane in another process. A change means that it may have been
+    /// restarted and lost what it was told. `None` for a data plane that cannot be lost.
+    fn generation(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
 }

@@ -1,6 +1,5 @@
 //! `csi.v1.Identity`.
 use super::Driver;
-use crate::volume::Media;
 use orrery_proto::csi::v1::{
     GetPluginCapabilitiesRequest, GetPluginCapabilitiesResponse, GetPluginInfoRequest,
     GetPluginInfoResponse, PluginCapability, ProbeRequest, ProbeResponse,
@@ -42,7 +41,7 @@ impl Identity for Driver {
 
     /// Healthy means that the volumes can be asked for.
     async fn probe(&self, _: Request<ProbeRequest>) -> Result<Response<ProbeResponse>, Status> {
-        let answered = self.pool.capacity(Media::File).await;
+        let answered = self.pool.list().await;
         answered.map_err(|error| Status::failed_precondition(error.to_string()))?;
         Ok(Response::new(ProbeResponse { ready: Some(true) }))
     }

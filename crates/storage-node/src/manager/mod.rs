@@ -180,14 +180,12 @@ impl Volumes {
 
     /// Images take space as they are written, so what counts is what is free now.
     async fn check_space(&self, media: Media, more_bytes: u64) -> Result<()> {
-        let capacity = self.backend.capacity(media).await?;
-        if more_bytes <= capacity.available_bytes {
-            return Ok(());
+        match self.backend.capacity(media).await? {
+            Some(capacity) if more_bytes > capacity.available_bytes => Err(Error::Exhausted(
+                format!("{more_bytes} bytes are wanted and {} are free", capacity.available_bytes),
+            )),
+            Some(_) | None => Ok(()),
         }
-        Err(Error::Exhausted(format!(
-            "{more_bytes} bytes are wanted and {} are free",
-            capacity.available_bytes
-        )))
     }
 
     /// Deletes a volume and its data; one that is not there is fine.
@@ -264,7 +262,11 @@ impl Volumes {
     }
 
     pub async fn capacity(&self, media: Media) -> Result<Capacity> {
-        self.backend.capacity(media).await
+        let capacity = self.backend.capacity(media).await?;
+        capacity.ok_or_else(|| {
+            let kind = self.backend.kind();
+            Error::Unsupported(format!("the {kind} backend does not say how much room there is"))
+        })
     }
 
     /// Adds what the data plane says to what is written down.

@@ -84,7 +84,7 @@ impl Volumes {
         ready.ok_or_else(|| Error::not_found("snapshot", name.as_str()))
     }
 
-    async fn snapshot_entry(&self, name: &VolumeName) -> Result<Option<SnapshotEntry>> {
+    pub(super) async fn snapshot_entry(&self, name: &VolumeName) -> Result<Option<SnapshotEntry>> {
         let name = name.clone();
         self.books(move |books| books.snapshots.get(&name)).await
     }

@@ -13,6 +13,8 @@ fn this_machine_can_run_the_tests() {
         (program("blkid"), "blkid (Debian: util-linux)"),
         (program("blockdev"), "blockdev (Debian: util-linux)"),
         (program("mount"), "mount (Debian: mount)"),
+        (program("qemu-storage-daemon"), "qemu-storage-daemon (Debian: qemu-utils)"),
+        (program("qemu-io"), "qemu-io (Debian: qemu-utils)"),
     ]
     .into_iter()
     .filter_map(|(there, what)| (!there).then_some(what))

@@ -6,6 +6,8 @@
 mod controller;
 mod csi;
 mod machine;
+mod qemu;
 mod secrets;
+mod spdk;
 mod through_proxy;
 mod world;

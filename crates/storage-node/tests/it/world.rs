@@ -47,7 +47,7 @@ impl Disk {
             memory: self.memory.path().to_owned(),
             devices_max,
         };
-        let backend = Arc::new(Loopback::open(config).unwrap());
+        let backend = Arc::new(Loopback::open(&config).unwrap());
         let books = self.folder.path().join("books");
         Volumes::open(&books, backend, Clock::system()).await.unwrap()
     }

@@ -8,20 +8,15 @@
 
 mod device;
 mod freeze;
-mod image;
 mod ioctl;
 
-use super::{Backend, Image, Role, Target};
+use super::{Backend, Image, Target, files::Files, image};
 use crate::{
     error::{Doing, Error, Result, blocking},
     volume::{Capacity, Mapping, Media, Size, VolumeName},
 };
 use device::Device;
-use std::{
-    fs,
-    os::unix::fs::DirBuilderExt,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 /// Where images live, and how many may be shown at once.
 #[derive(Clone, Debug)]
@@ -35,48 +30,19 @@ pub struct LoopConfig {
 }
 
 pub struct Loopback {
-    config: LoopConfig,
+    files: Files,
+    devices_max: Option<usize>,
 }
 
 impl Loopback {
-    /// Prepares the folders, and deletes what a crash left half written.
-    pub fn open(config: LoopConfig) -> Result<Self> {
-        let prepared = |folder: &Path| {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-            for entry in fs::read_dir(folder)? {
-                let path = entry?.path();
-                if path.extension().is_some_and(|ending| ending == image::PARTIAL) {
-                    fs::remove_file(path)?;
-                }
-            }
-            // The kernel shows real paths, and they are compared with ours.
-            fs::canonicalize(folder)
-        };
-        let prepare = |folder: &Path| {
-            prepared(folder).doing(|| format!("prepare the folder {}", folder.display()))
-        };
-        let (images, memory) = (prepare(&config.images)?, prepare(&config.memory)?);
-        Ok(Self { config: LoopConfig { images, memory, ..config } })
-    }
-
-    fn folder(&self, media: Media) -> &Path {
-        match media {
-            Media::File => &self.config.images,
-            Media::Memory => &self.config.memory,
-        }
-    }
-
-    fn path(&self, image: &Image) -> PathBuf {
-        let ending = match image.role {
-            Role::Volume => "img",
-            Role::Snapshot => "snap",
-        };
-        self.folder(image.media).join(format!("{}.{ending}", image.name))
+    pub fn open(config: &LoopConfig) -> Result<Self> {
+        let files = Files::open(&config.images, &config.memory)?;
+        Ok(Self { files, devices_max: config.devices_max })
     }
 
     fn target(&self, target: &Target) -> Result<PathBuf> {
         match target {
-            Target::Image(image) => Ok(self.path(image)),
+            Target::Image(image) => Ok(self.files.path(image)),
             Target::Ceph(_) => Err(Error::Unsupported(
                 "the loop backend has no Ceph client: use the qemu or spdk backend".to_owned(),
             )),
@@ -85,11 +51,8 @@ impl Loopback {
 
     /// Refuses when as many devices as allowed are there already.
     fn check_limit(&self) -> Result<()> {
-        let Some(limit) = self.config.devices_max else { return Ok(()) };
-        let ours = |file: &Path| {
-            file.parent() == Some(&self.config.images) || file.parent() == Some(&self.config.memory)
-        };
-        if device::attached(ours)?.len() < limit {
+        let Some(limit) = self.devices_max else { return Ok(()) };
+        if device::attached(|file| self.files.holds(file))?.len() < limit {
             return Ok(());
         }
         Err(Error::Exhausted(format!("all {limit} devices of this controller are in use")))
@@ -118,8 +81,8 @@ impl Backend for Loopback {
     }
 
     async fn provision(&self, image: &Image, size: Size, from: Option<&Image>) -> Result<()> {
-        let path = self.path(image);
-        let Some(from) = from.map(|image| self.path(image)) else {
+        let path = self.files.path(image);
+        let Some(from) = from.map(|image| self.files.path(image)) else {
             return blocking(move || image::create(&path, size, None)).await;
         };
         blocking(move || match device::of_file(&from)? {
@@ -134,11 +97,11 @@ impl Backend for Loopback {
     }
 
     async fn check(&self, image: &Image) -> Result<Option<Size>> {
-        image::size_of(&self.path(image))
+        image::size_of(&self.files.path(image))
     }
 
     async fn delete(&self, image: &Image) -> Result<()> {
-        let path = self.path(image);
+        let path = self.files.path(image);
         if let Some(device) = device::of_file(&path)? {
             device::detach(device).await?;
         }
@@ -146,7 +109,7 @@ impl Backend for Loopback {
     }
 
     async fn resize(&self, image: &Image, size: Size) -> Result<()> {
-        let path = self.path(image);
+        let path = self.files.path(image);
         blocking(move || {
             image::grow(&path, size)?;
             let Some(device) = device::of_file(&path)? else { return Ok(()) };
@@ -156,7 +119,7 @@ impl Backend for Loopback {
     }
 
     async fn settle(&self, source: &Image) -> Result<()> {
-        let path = self.path(source);
+        let path = self.files.path(source);
         blocking(move || device::of_file(&path)?.map_or(Ok(()), freeze::thaw)).await
     }
 
@@ -178,32 +141,10 @@ impl Backend for Loopback {
     }
 
     async fn list(&self) -> Result<Vec<Image>> {
-        let mut images = Vec::new();
-        for media in [Media::File, Media::Memory] {
-            let doing = || "list images".to_owned();
-            for entry in fs::read_dir(self.folder(media)).doing(doing)? {
-                images.extend(image_of(&entry.doing(doing)?.path(), media));
-            }
-        }
-        Ok(images)
+        self.files.list()
     }
 
-    async fn capacity(&self, media: Media) -> Result<Capacity> {
-        let folder = self.folder(media);
-        let found = rustix::fs::statvfs(folder).doing(|| format!("ask {}", folder.display()))?;
-        Ok(Capacity {
-            total_bytes: found.f_blocks * found.f_frsize,
-            available_bytes: found.f_bavail * found.f_frsize,
-        })
+    async fn capacity(&self, media: Media) -> Result<Option<Capacity>> {
+        self.files.capacity(media).map(Some)
     }
-}
-
-fn image_of(path: &Path, media: Media) -> Option<Image> {
-    let role = match path.extension()?.to_str()? {
-        "img" => Role::Volume,
-        "snap" => Role::Snapshot,
-        _ => return None,
-    };
-    let name = VolumeName::parse(path.file_stem()?.to_str()?).ok()?;
-    Some(Image { name, media, role })
 }

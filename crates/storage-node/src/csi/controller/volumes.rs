@@ -50,7 +50,12 @@ impl Driver {
 
     /// What cannot be had at any time is out of range; what cannot be had now is for the pool to say.
     async fn check_total(&self, media: crate::volume::Media, size: Size) -> Result<()> {
-        let total = self.pool.capacity(media).await?.total_bytes;
+        let total = match self.pool.capacity(media).await {
+            Ok(capacity) => capacity.total_bytes,
+            // It is not known, so it cannot be too much.
+            Err(Error::Unsupported(_) | Error::InUse(_)) => return Ok(()),
+            Err(error) => return Err(error),
+        };
         if size.bytes() <= total {
             return Ok(());
         }
