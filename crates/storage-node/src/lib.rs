@@ -10,7 +10,7 @@
 //! Owns: the rules of mapping and provisioning ([`Volumes`]), what backends do, how a device becomes
 //! a mounted file system, and registering with the registry. Not in it: the registry and its proxy
 //! (`orrery-volumes`), placement of volumes (the server's controllers), certificates (rustls
-//! configurations are passed in), argument parsing.
+//! configurations are passed in), the binary.
 
 pub mod backend;
 pub mod clock;
@@ -21,6 +21,7 @@ pub mod host;
 pub mod ledger;
 mod manager;
 pub mod pool;
+pub mod run;
 pub mod service;
 pub mod volume;
 

@@ -7,6 +7,7 @@ mod controller;
 mod csi;
 mod machine;
 mod qemu;
+mod run;
 mod secrets;
 mod spdk;
 mod through_proxy;

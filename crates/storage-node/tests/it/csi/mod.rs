@@ -6,4 +6,4 @@ mod identity;
 mod node;
 mod remote;
 mod snapshots;
-mod world;
+pub mod world;
