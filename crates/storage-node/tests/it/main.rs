@@ -11,4 +11,5 @@ mod run;
 mod secrets;
 mod spdk;
 mod through_proxy;
+mod tls;
 mod world;
