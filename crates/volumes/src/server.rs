@@ -26,6 +26,9 @@ const CONNECTIONS_MAX: usize = 4096;
 const STREAMS_PER_CONNECTION_MAX: u32 = 1024;
 /// A peer that connected and does not finish its handshake is using up a place.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// A caller that vanished without a word is noticed after these two, and gives its place back.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(60);
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 /// After an accept that failed, usually because file descriptors ran out.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 /// How long streams may go on after the server was told to stop.
@@ -56,11 +59,14 @@ pub async fn serve(
         tls: config.tls.map(acceptor),
     });
     let connections = TaskTracker::new();
-    tokio::select! {
-        () = accept(&server, &listener, &connections, &stop) => {}
-        () = server.proxy.pool().follow(directory.as_ref()) => stop.cancelled().await,
-        () = stop.cancelled() => {}
-    }
+    // Following ends if the directory's changes do; connections then live until they are idle.
+    let work = async {
+        tokio::join!(
+            accept(&server, &listener, &connections, &stop),
+            server.proxy.pool().follow(directory.as_ref()),
+        )
+    };
+    stop.run_until_cancelled(work).await;
     drop(listener);
     connections.close();
     if tokio::time::timeout(DRAIN_TIMEOUT, connections.wait()).await.is_err() {
@@ -139,6 +145,8 @@ impl Server {
         let connection = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .auto_date_header(false)
+            .keep_alive_interval(KEEP_ALIVE_INTERVAL)
+            .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
             .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
             .initial_stream_window_size(dial_limits::STREAM_WINDOW_BYTES)
             .initial_connection_window_size(dial_limits::CONNECTION_WINDOW_BYTES)

@@ -30,6 +30,10 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_COUNT: u32 = 3;
 
+/// Cancelled streams that are remembered, so that what the controller still sends for them is
+/// recognised: as many as callers may have at once on one connection of theirs.
+const RESET_STREAMS_MAX: usize = 1024;
+
 pub type Sender = http2::SendRequest<Incoming>;
 pub type Driver = BoxFuture<'static, hyper::Result<()>>;
 
@@ -124,6 +128,7 @@ where
         .timer(TokioTimer::new())
         .initial_stream_window_size(limits::STREAM_WINDOW_BYTES)
         .initial_connection_window_size(limits::CONNECTION_WINDOW_BYTES)
+        .max_concurrent_reset_streams(RESET_STREAMS_MAX)
         .max_frame_size(limits::FRAME_BYTES_MAX)
         .max_header_list_size(limits::HEADER_LIST_BYTES_MAX)
         .handshake(TokioIo::new(stream))

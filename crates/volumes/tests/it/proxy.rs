@@ -4,7 +4,10 @@ use crate::{
     world::{Registry, registry, soon},
 };
 use futures::StreamExt;
-use orrery_volumes::{ProxyConfig, ServeConfig};
+use orrery_volumes::{
+    Address, Change, ControllerDirectory, ControllerId, DirectoryError, Entry, ProxyConfig,
+    ServeConfig,
+};
 use std::time::Duration;
 use tokio::{net::TcpListener, sync::mpsc};
 use tokio_stream::wrappers::ReceiverStream;
@@ -246,5 +249,66 @@ async fn a_unix_socket_is_an_address_too() {
             assert_eq!(status.unwrap_err().code(), Code::Aborted);
         }
         futures::future::Either::Right(_) => panic!("the connection ended before the reply"),
+    }
+}
+
+/// A directory may lose its source of changes; the registry goes on without.
+#[tokio::test]
+async fn a_directory_without_changes_does_not_stop_the_registry() {
+    struct Quiet(orrery_volumes::MemoryDirectory);
+
+    #[tonic::async_trait]
+    impl ControllerDirectory for Quiet {
+        async fn put(&self, entry: Entry) -> Result<(), DirectoryError> {
+            self.0.put(entry).await
+        }
+        async fn remove(&self, id: &ControllerId) -> Result<(), DirectoryError> {
+            self.0.remove(id).await
+        }
+        async fn get(&self, id: &ControllerId) -> Result<Option<Entry>, DirectoryError> {
+            self.0.get(id).await
+        }
+        async fn list(&self) -> Result<Vec<Entry>, DirectoryError> {
+            self.0.list().await
+        }
+        fn changes(&self) -> futures::stream::BoxStream<'static, Change> {
+            futures::stream::empty().boxed()
+        }
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let registry = listener.local_addr().unwrap();
+    let stop = tokio_util::sync::CancellationToken::new();
+    let _stopped = stop.clone().drop_guard();
+    let directory = std::sync::Arc::new(Quiet(Default::default()));
+    let (address, _events, _echo) = echo::start().await;
+    let (id, address) = (ControllerId::parse("host-1").unwrap(), Address::parse(&address).unwrap());
+    directory.put(Entry { id, address }).await.unwrap();
+    tokio::spawn(orrery_volumes::serve(listener, ServeConfig::default(), directory, stop));
+    let channel = tonic::transport::Channel::from_shared(format!("http://{registry}")).unwrap();
+    let mut client = Client::new(channel.connect().await.unwrap());
+    soon(client.unary("Unary", to("host-1", vec![1]))).await.unwrap();
+}
+
+/// proves: VOL-03
+#[tokio::test]
+async fn a_storm_of_cancellations_does_not_hurt_the_others() {
+    let mut world = world().await;
+    for _ in 0..4 {
+        let hang = |_| {
+            let mut client = world.client.clone();
+            tokio::spawn(async move { client.unary("Hang", to("host-1", vec![])).await })
+        };
+        let calls: Vec<_> = (0..8).map(hang).collect();
+        let mut seen = (0, 0);
+        while seen.0 < 8 {
+            assert_eq!(soon(world.events.recv()).await, Some(Event::Started(None)));
+            seen.0 += 1;
+        }
+        calls.iter().for_each(tokio::task::JoinHandle::abort);
+        while seen.1 < 8 {
+            assert_eq!(soon(world.events.recv()).await, Some(Event::Cancelled));
+            seen.1 += 1;
+        }
+        soon(world.client.unary("Unary", to("host-1", vec![1]))).await.unwrap();
     }
 }
