@@ -2,11 +2,15 @@
 //! installed protoc.
 use std::path::{Path, PathBuf};
 
+#[path = "src/markdown.rs"]
+mod markdown;
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../proto");
     println!("cargo:rerun-if-changed={}", root.display());
+    compile_storage(&root)?;
     let mut files = Vec::new();
-    collect(&root, &mut files)?;
+    collect(&root.join("orrery"), &mut files)?;
     files.sort();
 
     // Comments travel with the descriptors: explain, OpenAPI and the reference are made of them.
@@ -22,6 +26,46 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .compile_fds_with_config(compiler.file_descriptor_set(), config)?;
     Ok(())
 }
+
+/// The storage contracts stand apart from the rest: `oim.v0` is taken out of its specification, and
+/// `csi.v1` is somebody else's. Messages that carry secrets get their `Debug` in `src/redact.rs`.
+fn compile_storage(root: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let document = root.join("../docs/spec/oim.md");
+    println!("cargo:rerun-if-changed={}", document.display());
+    let out = PathBuf::from(std::env::var("OUT_DIR")?);
+    let extracted = out.join("oim.proto");
+    let text = markdown::contract(&std::fs::read_to_string(&document)?)
+        .map_err(|error| format!("{}: {error}", document.display()))?;
+    std::fs::write(&extracted, text)?;
+
+    let mut compiler = protox::Compiler::new([out.as_path(), root])?;
+    compiler.include_imports(true).include_source_info(true);
+    compiler.open_files([extracted, root.join("csi/v1/csi.proto")])?;
+    std::fs::write(out.join("storage.fds"), compiler.encode_file_descriptor_set())?;
+    tonic_prost_build::configure()
+        .skip_debug([".oim.v0.CephParams"])
+        .skip_debug(CARRY_SECRETS.map(|message| format!(".csi.v1.{message}")))
+        .compile_fds(compiler.file_descriptor_set())?;
+    Ok(())
+}
+
+/// Every message of `csi.v1` with a field `secrets`.
+const CARRY_SECRETS: [&str; 14] = [
+    "ControllerExpandVolumeRequest",
+    "ControllerModifyVolumeRequest",
+    "ControllerPublishVolumeRequest",
+    "ControllerUnpublishVolumeRequest",
+    "CreateSnapshotRequest",
+    "CreateVolumeRequest",
+    "DeleteSnapshotRequest",
+    "DeleteVolumeRequest",
+    "GetSnapshotRequest",
+    "ListSnapshotsRequest",
+    "NodeExpandVolumeRequest",
+    "NodePublishVolumeRequest",
+    "NodeStageVolumeRequest",
+    "ValidateVolumeCapabilitiesRequest",
+];
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {

@@ -19,6 +19,35 @@ macro_rules! packages {
     };
 }
 
-packages!(apps, core, fleet, hub, infra, meta, options);
+packages!(apps, core, fleet, hub, infra, meta, options, volumes);
 
-pub use orrery::{apps, core, fleet, hub, infra, meta, options};
+pub use orrery::{apps, core, fleet, hub, infra, meta, options, volumes};
+
+mod redact;
+
+#[cfg(test)]
+mod oim_tests;
+
+/// Used by the build script to take `oim.v0` out of its specification.
+pub mod markdown;
+
+/// The contract between the storage registry, storage controllers and hosts (docs/spec/oim.md).
+pub mod oim {
+    #[allow(clippy::all, clippy::wildcard_enum_match_arm, missing_docs)]
+    pub mod v0 {
+        include!(concat!(env!("OUT_DIR"), "/oim.v0.rs"));
+        /// The contract as a `.proto` file, for clients in other languages.
+        pub const PROTO: &str = include_str!(concat!(env!("OUT_DIR"), "/oim.proto"));
+    }
+}
+
+/// The Container Storage Interface.
+pub mod csi {
+    #[allow(clippy::all, clippy::wildcard_enum_match_arm, missing_docs)]
+    pub mod v1 {
+        include!(concat!(env!("OUT_DIR"), "/csi.v1.rs"));
+    }
+}
+
+/// The descriptor set of `oim.v0` and `csi.v1`, as protobuf bytes.
+pub const STORAGE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/storage.fds"));

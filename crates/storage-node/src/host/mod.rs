@@ -1,0 +1,8 @@
+//! What the machine says and does: mounts, devices, file systems, programs.
+
+pub mod block;
+mod ext;
+pub mod filesystem;
+pub mod mount;
+pub mod mounts;
+mod program;

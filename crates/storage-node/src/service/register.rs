@@ -1,0 +1,61 @@
+//! Keeps the controller's entry in the registry fresh.
+use super::Endpoint;
+use orrery_proto::oim::v0::{RegisterControllerRequest, registry_client::RegistryClient};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// A call to a registry that hangs must not stop the refreshing.
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+/// The first wait after a failure; it doubles up to the refresh interval.
+const RETRY_FIRST: Duration = Duration::from_millis(500);
+
+/// What to register, where, and how often.
+#[derive(Clone)]
+pub struct Registration {
+    pub registry: Endpoint,
+    pub controller_id: String,
+    /// Where the registry's proxy can reach this controller.
+    pub address: String,
+    /// Repeated at this interval, so that a registry that lost its entries learns of us again.
+    pub refresh_interval: Duration,
+}
+
+/// Registers the controller, again and again, until `stop` is cancelled. The entry stays when the
+/// controller stops: it is usually back soon, and a registry shows who has not been heard of.
+pub async fn keep_registered(registration: Registration, stop: CancellationToken) {
+    let mut client = RegistryClient::new(registration.registry.channel());
+    let mut retry = RETRY_FIRST;
+    let mut known = false;
+    loop {
+        let wait = match register(&mut client, &registration).await {
+            Ok(()) => {
+                if !known {
+                    tracing::info!(controller = registration.controller_id, "registered");
+                }
+                (known, retry) = (true, RETRY_FIRST);
+                registration.refresh_interval
+            }
+            Err(status) => {
+                tracing::warn!(controller = registration.controller_id, %status, "cannot register");
+                (known, retry) = (false, (retry * 2).min(registration.refresh_interval));
+                retry
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+async fn register(
+    client: &mut RegistryClient<tonic::transport::Channel>,
+    registration: &Registration,
+) -> Result<(), tonic::Status> {
+    let mut request = tonic::Request::new(RegisterControllerRequest {
+        controller_id: registration.controller_id.clone(),
+        address: registration.address.clone(),
+    });
+    request.set_timeout(CALL_TIMEOUT);
+    client.register_controller(request).await.map(|_| ())
+}

@@ -1,0 +1,184 @@
+//! The qemu backend with a real `qemu-storage-daemon`.
+use crate::world::run;
+use orrery_storage_node::{
+    Clock, Request, Volumes,
+    backend::qemu::{Export, Qemu, QemuConfig, Slot},
+    volume::{Labels, Media, Params, Size, Source, VolumeName},
+};
+use std::{
+    fs,
+    os::unix::fs::FileTypeExt,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+use tempfile::TempDir;
+use tokio::net::UnixStream;
+use tokio_util::sync::CancellationToken;
+use tonic::Code;
+
+/// A daemon that ends with the test.
+struct Daemon(Child);
+
+impl Daemon {
+    async fn start(folder: &Path) -> Self {
+        let socket = monitor(folder);
+        _ = fs::remove_file(&socket);
+        let chardev = format!("socket,path={},server=on,wait=off,id=monitor", socket.display());
+        let child = Command::new("qemu-storage-daemon")
+            .args(["--chardev", &chardev, "--monitor", "chardev=monitor"])
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let daemon = Self(child);
+        let ready = async {
+            while UnixStream::connect(&socket).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), ready).await.expect("the daemon starts");
+        daemon
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
+fn monitor(folder: &Path) -> PathBuf {
+    folder.join("qmp.sock")
+}
+
+async fn volumes(folder: &Path, export: Export) -> Arc<Volumes> {
+    let config = QemuConfig {
+        socket: monitor(folder),
+        images: folder.join("images"),
+        memory: folder.join("memory"),
+        export,
+    };
+    let backend = Arc::new(Qemu::open(config).unwrap());
+    Arc::new(Volumes::open(&folder.join("books"), backend, Clock::system()).await.unwrap())
+}
+
+fn name(text: &str) -> VolumeName {
+    VolumeName::parse(text).unwrap()
+}
+
+fn request(volume: &str, bytes: i64) -> Request {
+    Request {
+        name: name(volume),
+        size: Size::from_bytes(bytes).unwrap(),
+        media: Media::File,
+        source: None,
+        labels: Labels::new(),
+    }
+}
+
+/// Reads or writes through NBD, as any client would.
+fn io(uri: &str, command: &str) -> String {
+    run("qemu-io", &["-f", "raw", "-c", command, uri])
+}
+
+/// proves: VOL-05
+/// proves: VOL-06
+#[tokio::test]
+async fn a_volume_is_written_through_nbd_and_keeps_its_data() {
+    let folder = TempDir::new().unwrap();
+    let daemon = Daemon::start(folder.path()).await;
+    let socket = folder.path().join("nbd.sock");
+    let first = volumes(folder.path(), Export::Nbd { socket: socket.clone() }).await;
+    let long = "a-very-long-name-that-is-longer-than-any-name-of-a-node-can-be";
+    first.create(request(long, 4 << 20)).await.unwrap();
+    let mapping = first.map(&name(long), Params::Provisioned).await.unwrap();
+    assert_eq!(first.map(&name(long), Params::Provisioned).await.unwrap(), mapping);
+    assert!(io(&mapping.device, "write -P 0x5a 1M 4096").contains("wrote 4096"));
+    let refused = first.resize(&name(long), Size::from_bytes(8 << 20).unwrap()).await;
+    assert_eq!(refused.unwrap_err().code(), Code::FailedPrecondition, "it is exported");
+
+    // A copy of a volume in use is of one moment.
+    let source = Some(Source::Volume(name(long)));
+    first.create(Request { source, ..request("copy", 8 << 20) }).await.unwrap();
+    let copy = fs::read(folder.path().join("images/copy.img")).unwrap();
+    assert_eq!((copy.len(), copy[1 << 20], copy[0]), (8 << 20, 0x5a, 0));
+    first.create_snapshot(&name("snap"), &name(long), Labels::new()).await.unwrap();
+
+    // Another controller finds everything as it was.
+    drop(first);
+    let second = volumes(folder.path(), Export::Nbd { socket }).await;
+    assert_eq!(second.get(&name(long)).await.unwrap().mapping, Some(mapping.clone()));
+    second.unmap(&name(long)).await.unwrap();
+    second.unmap(&name(long)).await.unwrap();
+    assert!(!io(&mapping.device, "read -P 0x5a 1M 4096").contains("read 4096"), "it is gone");
+    second.resize(&name(long), Size::from_bytes(8 << 20).unwrap()).await.unwrap();
+    let again = second.map(&name(long), Params::Provisioned).await.unwrap();
+    assert_eq!(again, mapping);
+    let read = io(&again.device, "read -P 0x5a 1M 4096");
+    assert!(read.contains("read 4096") && !read.contains("failed"), "{read}");
+
+    // A new daemon is told everything again.
+    let stop = CancellationToken::new();
+    let _stopped = stop.clone().drop_guard();
+    let following = second.clone();
+    tokio::spawn(async move { following.follow_backend(stop).await });
+    drop(daemon);
+    let _daemon = Daemon::start(folder.path()).await;
+    let back = async {
+        loop {
+            let uri = mapping.device.clone();
+            let read = tokio::task::spawn_blocking(move || io(&uri, "read -P 0x5a 1M 4096"));
+            if read.await.unwrap().contains("read 4096") {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), back).await.expect("it is mapped again");
+    second.unmap(&name(long)).await.unwrap();
+    second.delete(&name(long)).await.unwrap();
+}
+
+/// proves: VOL-05
+#[tokio::test]
+async fn machines_get_sockets_with_vhost_user_blk() {
+    let folder = TempDir::new().unwrap();
+    let _daemon = Daemon::start(folder.path()).await;
+    let slot = |number: u32| Slot {
+        socket: folder.path().join(format!("vhost{number}.sock")),
+        device: format!("/devices/pci0000:00/0000:00:{number}.0/"),
+    };
+    let export = Export::VhostUserBlk { slots: vec![slot(15), slot(16)] };
+    let volumes = volumes(folder.path(), export).await;
+    for volume in ["a", "b", "c"] {
+        volumes.create(request(volume, 1 << 20)).await.unwrap();
+    }
+    let map = async |volume: &str| {
+        volumes.map(&name(volume), Params::Provisioned).await.map(|mapping| mapping.device)
+    };
+    assert_eq!(map("a").await.unwrap(), "/devices/pci0000:00/0000:00:15.0/");
+    assert!(fs::metadata(slot(15).socket).unwrap().file_type().is_socket());
+    assert_eq!(map("b").await.unwrap(), slot(16).device);
+    assert_eq!(map("c").await.unwrap_err().code(), Code::ResourceExhausted);
+    assert_eq!(volumes.get(&name("c")).await.unwrap().mapping, None, "nothing half done");
+    volumes.unmap(&name("a")).await.unwrap();
+    assert_eq!(map("c").await.unwrap(), slot(15).device);
+    assert_eq!(map("b").await.unwrap(), slot(16).device);
+    for volume in ["b", "c"] {
+        volumes.unmap(&name(volume)).await.unwrap();
+    }
+}
+
+/// proves: VOL-05
+#[tokio::test]
+async fn a_daemon_that_is_not_there_is_unavailable() {
+    let folder = TempDir::new().unwrap();
+    let export = Export::Nbd { socket: folder.path().join("nbd.sock") };
+    let volumes = volumes(folder.path(), export).await;
+    volumes.create(request("a", 1 << 20)).await.unwrap();
+    let error = volumes.map(&name("a"), Params::Provisioned).await.unwrap_err();
+    assert_eq!(error.code(), Code::Unavailable);
+    assert!(error.to_string().contains("qmp.sock"), "{error}");
+}

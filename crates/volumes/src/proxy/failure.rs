@@ -1,0 +1,69 @@
+//! Why a call was not answered by its controller, and how the caller learns of it.
+use super::dial::DialError;
+use crate::Entry;
+use std::error::Error as _;
+use tonic::Status;
+
+/// What the caller sees instead of the controller's answer.
+#[derive(Debug)]
+pub enum Failure {
+    /// A reply made of trailers only.
+    Status(Status),
+    /// The controller reset the stream, so the caller's is reset with the same code.
+    Reset(Reset),
+}
+
+/// Carries an HTTP/2 reset through the server, which takes the code from the error inside.
+#[derive(Debug, thiserror::Error)]
+#[error("the controller reset the stream")]
+pub struct Reset(#[source] hyper::Error);
+
+impl From<Status> for Failure {
+    fn from(status: Status) -> Self {
+        Self::Status(status)
+    }
+}
+
+impl Failure {
+    pub fn connect(error: DialError) -> Self {
+        Self::Status(Status::unavailable(error.to_string()))
+    }
+
+    /// Sorts out what an upstream connection reports for one stream.
+    pub fn upstream(entry: &Entry, error: hyper::Error) -> Self {
+        if http2(&error).is_some_and(h2::Error::is_reset) {
+            return Self::Reset(Reset(error));
+        }
+        Self::Status(Status::unavailable(format!(
+            "the connection to the controller {} at {} was lost: {}",
+            entry.id,
+            entry.address,
+            innermost(&error)
+        )))
+    }
+}
+
+/// True if the other side ended this one stream, false if the whole connection broke.
+pub fn is_reset(error: &hyper::Error) -> bool {
+    http2(error).is_some_and(h2::Error::is_reset)
+}
+
+fn http2(error: &hyper::Error) -> Option<&h2::Error> {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if let Some(found) = error.downcast_ref::<h2::Error>() {
+            return Some(found);
+        }
+        cause = error.source();
+    }
+    None
+}
+
+/// The reason at the bottom of a chain of errors, which is the one that helps.
+pub fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}
