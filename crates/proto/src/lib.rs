@@ -22,3 +22,10 @@ macro_rules! packages {
 packages!(apps, core, fleet, hub, infra, meta, options);
 
 pub use orrery::{apps, core, fleet, hub, infra, meta, options};
+
+/// The machine-driver contract, package `infra`. It is older than our own packages, hence neither
+/// versioned nor spelled like them.
+#[allow(clippy::all, clippy::wildcard_enum_match_arm, missing_docs)]
+pub mod infragrpc {
+    include!(concat!(env!("OUT_DIR"), "/infra.rs"));
+}
