@@ -1,0 +1,14 @@
+//! Machines and the drivers that make them.
+//!
+//! ```text
+//!   class, deployment, set, machine          providers
+//!            |                                   ^
+//!            v                                   | each in its own way
+//!   plan (pure) --decisions--> drivers --stream--> driver processes
+//! ```
+//!
+//! Owns: the service that drivers register at ([`drivers`]) and the decisions about machines
+//! ([`plan`]). Not in it: the drivers themselves and the library they are written with (crate
+//! `driver`), agents and what runs on a machine (crate `fleet`), the store, certificates.
+pub mod drivers;
+pub mod plan;

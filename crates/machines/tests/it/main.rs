@@ -1,0 +1,8 @@
+//! The edge and the plans, through their public faces.
+mod defects;
+mod misbehaviour;
+mod newer;
+mod old_driver;
+mod reading;
+mod standby;
+mod world;
