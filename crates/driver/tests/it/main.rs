@@ -1,0 +1,4 @@
+//! The library against a server whose every message the test decides. How it works with the real
+//! server is tested in the crate `machines`.
+mod fake;
+mod library;
