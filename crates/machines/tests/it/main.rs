@@ -1,10 +1,12 @@
 //! The edge and the plans, through their public faces.
 mod defects;
 mod example;
+mod lifetimes;
 mod misbehaviour;
 mod newer;
 mod old_driver;
 mod reading;
+mod rollout;
 mod standby;
 mod tls;
 mod world;
