@@ -80,6 +80,17 @@ impl DataProvider {
         Ok(secret)
     }
 
+    /// A provider that knows just these, for testing a driver without a server.
+    pub fn fixed(
+        classes: impl IntoIterator<Item = (String, Class)>,
+        secrets: impl IntoIterator<Item = (SecretRef, Secret)>,
+    ) -> Self {
+        let shared = |(at, class)| (at, Arc::new(class));
+        let classes = classes.into_iter().map(shared).collect();
+        let secrets = secrets.into_iter().map(|(at, secret)| (at, Arc::new(secret))).collect();
+        Self(Arc::new(Mutex::new(State { link: None, changes: 0, classes, secrets })))
+    }
+
     /// From now on, reads go through this channel.
     pub(crate) fn connect(&self, channel: Channel, token: String, caching: bool) {
         let client = InfragrpcClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);

@@ -14,6 +14,8 @@
 //! Owns: the driver's side of the wire contract, and the drivers `aws` and `process`. Not in it:
 //! when a machine is made or deleted (the server decides), agents, certificates (the caller brings
 //! a TLS configuration).
+#[cfg(feature = "aws")]
+pub mod aws;
 mod connect;
 mod conversation;
 mod data;

@@ -54,6 +54,22 @@ pub struct Request {
 }
 
 impl Request {
+    /// An operation on a class, with nothing else said; for testing a driver without a server.
+    pub fn on(class: &str, data: DataProvider) -> Self {
+        Self {
+            class: class.into(),
+            class_revision: 1,
+            machine_id: String::new(),
+            machine_name: String::new(),
+            idempotency_key: String::new(),
+            last_known_state: String::new(),
+            bootstrap: None,
+            trace_parent: String::new(),
+            deadline: None,
+            data,
+        }
+    }
+
     /// The class that this operation is about.
     pub async fn class(&self) -> Result<Arc<Class>, Error> {
         self.data.class(&self.class, self.class_revision).await
@@ -144,7 +160,8 @@ pub struct Class {
 }
 
 impl Class {
-    pub(crate) fn parse(data: &str, revision: i32) -> Result<Self, Error> {
+    /// Reads the JSON that the server sends.
+    pub fn parse(data: &str, revision: i32) -> Result<Self, Error> {
         let json = serde_json::from_str(data)
             .map_err(|error| Error::internal(format!("the class is no JSON: {error}")))?;
         Ok(Self { revision, json })
@@ -191,7 +208,8 @@ impl fmt::Debug for Secret {
 }
 
 impl Secret {
-    pub(crate) fn parse(data: &str, revision: i32) -> Result<Self, Error> {
+    /// Reads the JSON that the server sends.
+    pub fn parse(data: &str, revision: i32) -> Result<Self, Error> {
         #[derive(serde::Deserialize)]
         struct Object {
             #[serde(default)]
