@@ -21,6 +21,8 @@ mod conversation;
 mod data;
 mod error;
 mod model;
+#[cfg(all(feature = "process", target_os = "linux"))]
+pub mod process;
 mod run;
 mod wire;
 mod work;

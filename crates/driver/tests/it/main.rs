@@ -3,3 +3,4 @@
 mod aws;
 mod fake;
 mod library;
+mod process;
