@@ -46,11 +46,21 @@ pub(super) fn open(
     drivers: &Arc<Inner>,
     peer: Peer,
     incoming: impl Stream<Item = Result<DriverSide, Status>> + Send + 'static,
-) -> Outgoing {
+) -> Result<Outgoing, Status> {
+    let greeting = drivers.greetings.clone().try_acquire_owned();
+    let busy = |_| Status::resource_exhausted("too many drivers are registering; try again");
+    let greeting = greeting.map_err(busy)?;
     let (outbox, messages) = mpsc::channel(OUTBOX_MESSAGES);
     let (outgoing, ending) = outgoing(messages);
-    drivers.tasks.spawn(serve(drivers.clone(), peer, incoming.boxed(), outbox, ending));
-    outgoing
+    let drivers = drivers.clone();
+    let tasks = drivers.tasks.clone();
+    let mut incoming = incoming.boxed();
+    tasks.spawn(async move {
+        let enrolled = enrol(&drivers, peer, &mut incoming, outbox).await;
+        drop(greeting);
+        serve(&drivers, enrolled, incoming, ending).await;
+    });
+    Ok(outgoing)
 }
 
 fn outgoing(messages: mpsc::Receiver<McMside>) -> (Outgoing, Ending) {
@@ -64,19 +74,18 @@ fn outgoing(messages: mpsc::Receiver<McMside>) -> (Outgoing, Ending) {
 }
 
 async fn serve(
-    drivers: Arc<Inner>,
-    peer: Peer,
+    drivers: &Inner,
+    enrolled: Result<Arc<Session>, Status>,
     mut incoming: Incoming,
-    outbox: mpsc::Sender<McMside>,
     ending: Ending,
 ) {
-    match enrol(&drivers, peer, &mut incoming, outbox).await {
+    match enrolled {
         Err(status) => {
             tracing::info!(reason = status.message(), "driver refused");
             ending.with(status);
         }
         Ok(session) => {
-            let reason = converse(&drivers, &session, &mut incoming).await;
+            let reason = converse(drivers, &session, &mut incoming).await;
             drivers.retire(&session, reason.clone());
             if reason != GoneReason::Closed {
                 ending.with(Status::unavailable(reason.to_string()));

@@ -44,11 +44,14 @@ use registry::{Refused, Registry};
 use session::{Parts, Session};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tonic::Status;
 
+/// Streams that have been opened and have not registered yet. Bounds what those who never will can
+/// make us hold.
+const GREETINGS_MAX: usize = 256;
 /// A list of ten thousand machines with their addresses is about 2 MiB.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
@@ -96,6 +99,7 @@ struct Inner {
     gate: Arc<dyn Gate>,
     timing: Timing,
     registry: Mutex<Registry<Arc<Session>>>,
+    greetings: Arc<Semaphore>,
     published: watch::Sender<Arc<Vec<DriverInfo>>>,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -110,6 +114,7 @@ impl Drivers {
             gate: config.gate,
             timing: config.timing,
             registry: Mutex::new(Registry::new()),
+            greetings: Arc::new(Semaphore::new(GREETINGS_MAX)),
             published: watch::Sender::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -259,9 +264,10 @@ impl Inner {
         if self.stop.is_cancelled() { GoneReason::Stopping } else { session.reason() }
     }
 
+    /// The state is read while publishing, so that an older one never follows a newer.
     fn publish(&self) {
-        let infos = Arc::new(self.registry.lock().infos());
         self.published.send_if_modified(|last| {
+            let infos = Arc::new(self.registry.lock().infos());
             let changed = *last != infos;
             *last = infos;
             changed

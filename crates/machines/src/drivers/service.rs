@@ -31,7 +31,8 @@ impl pb::infragrpc_server::Infragrpc for Infra {
         request: Request<Streaming<pb::DriverSide>>,
     ) -> Result<Response<Outgoing>, Status> {
         let peer = Peer::of(request.extensions());
-        Ok(Response::new(conversation::open(&self.0, peer, request.into_inner())))
+        let stream = conversation::open(&self.0, peer, request.into_inner())?;
+        Ok(Response::new(stream))
     }
 
     async fn get_machine_class(

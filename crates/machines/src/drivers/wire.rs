@@ -17,6 +17,10 @@ pub const CAPABILITY_CANCEL: &str = "cancel";
 pub const IN_FLIGHT_MAX: usize = 1024;
 /// Names longer than this are not names.
 const TEXT_BYTES_MAX: usize = 256;
+/// More than there are, and than there will be soon.
+const CAPABILITIES_MAX: usize = 64;
+/// An error is shown to people and kept in a status; what is longer is cut.
+const MESSAGE_CHARS_MAX: usize = 2048;
 
 /// The class that an operation is about, and so the driver that does it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,10 +158,7 @@ pub(super) fn hello(message: pb::DriverSide) -> Result<Hello, String> {
     if said.kind.is_empty() || said.version.is_empty() {
         return Err("a driver registers with the kind and the version of its classes".into());
     }
-    let texts = [&said.name, &said.kind, &said.group, &said.version, &said.instance_id];
-    if texts.iter().any(|text| text.len() > TEXT_BYTES_MAX) {
-        return Err(format!("a name in a registration is longer than {TEXT_BYTES_MAX} bytes"));
-    }
+    check_sizes(&said)?;
     let api_version = if said.group.is_empty() {
         said.version
     } else {
@@ -172,6 +173,24 @@ pub(super) fn hello(message: pb::DriverSide) -> Result<Hello, String> {
         instance: said.instance_id,
         program_version: said.program_version,
     })
+}
+
+fn check_sizes(said: &driver_side::RegisterationResp) -> Result<(), String> {
+    let texts = [
+        &said.name,
+        &said.kind,
+        &said.group,
+        &said.version,
+        &said.instance_id,
+        &said.program_version,
+    ];
+    if texts.into_iter().chain(&said.capabilities).any(|text| text.len() > TEXT_BYTES_MAX) {
+        return Err(format!("a name in a registration is longer than {TEXT_BYTES_MAX} bytes"));
+    }
+    if said.capabilities.len() > CAPABILITIES_MAX {
+        return Err(format!("a registration has more than {CAPABILITIES_MAX} capabilities"));
+    }
+    Ok(())
 }
 
 /// An old driver does one operation at a time, in order; what is sent ahead only grows old there.
@@ -189,7 +208,10 @@ fn refused(error: String, code: i32, retry_ms: i64, state: String) -> Result<(),
         return Ok(());
     }
     let code = if code == ErrorCode::Ok { ErrorCode::Unknown } else { code };
-    let message = if error.is_empty() { "the driver gave no reason".into() } else { error };
+    let message = match error.chars().take(MESSAGE_CHARS_MAX).collect::<String>() {
+        empty if empty.is_empty() => "the driver gave no reason".into(),
+        message => message,
+    };
     let retry_after = u64::try_from(retry_ms).ok().filter(|ms| *ms > 0).map(Duration::from_millis);
     Err(OpError::Refused { code, message, retry_after, last_known_state: state })
 }
@@ -289,6 +311,8 @@ mod tests {
         check("boom", 8, Some(ErrorCode::ResourceExhausted));
         check("", 3, Some(ErrorCode::InvalidArgument));
         check("boom", 99, Some(ErrorCode::Unknown));
+        let long = refused("é".repeat(1 << 20), 0, 0, String::new()).expect_err("an error");
+        assert!(long.to_string().chars().count() < MESSAGE_CHARS_MAX + 20);
     }
 
     #[test]

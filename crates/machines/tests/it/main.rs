@@ -2,6 +2,7 @@
 mod defects;
 mod example;
 mod lifetimes;
+mod meltdown;
 mod misbehaviour;
 mod newer;
 mod old_driver;
