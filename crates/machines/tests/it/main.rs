@@ -1,5 +1,7 @@
 //! The edge and the plans, through their public faces.
+mod cluster;
 mod defects;
+mod deployments;
 mod example;
 mod lifetimes;
 mod meltdown;
