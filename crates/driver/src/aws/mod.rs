@@ -1,7 +1,7 @@
 //! The driver for EC2: the query API, signed with version 4.
 //!
-//! Every instance carries two tags: the idempotency key of the machine it was made for, and its
-//! class. A create looks for its key first and adopts what it finds, so an answer that was lost
+//! Every instance carries three tags: whose it is, the idempotency key of the machine it was made
+//! for, and its class. A create looks for its key first and adopts what it finds, so an answer that was lost
 //! on any way never makes a second machine; a list finds all of a class, whatever else was lost.
 mod client;
 mod fault;
@@ -35,6 +35,7 @@ const ID_PREFIX: &str = "aws:///";
 /// The driver.
 pub struct Aws {
     client: Client,
+    owner: String,
 }
 
 /// What an operation needs from its class.
@@ -44,9 +45,10 @@ struct Context {
 }
 
 impl Aws {
-    /// With an endpoint, all regions are asked there (a test server, a compatible cloud).
-    pub fn new(endpoint: Option<String>) -> Self {
-        Self { client: Client::new(endpoint) }
+    /// `owner` names this installation among those that share the account. With an endpoint, all
+    /// regions are asked there (a test server, a compatible cloud).
+    pub fn new(owner: impl Into<String>, endpoint: Option<String>) -> Self {
+        Self { client: Client::new(endpoint), owner: owner.into() }
     }
 
     async fn context(&self, request: &Request) -> Result<(Context, String), Error> {
@@ -59,12 +61,12 @@ impl Aws {
         Ok((Context { account, spec }, user_data))
     }
 
-    /// Live instances with this tag, the oldest first.
+    /// Our live instances with this tag, the oldest first.
     async fn tagged(&self, at: &Context, tag: &str, value: &str) -> Result<Vec<Instance>, Error> {
         let mut all = Vec::new();
         let mut next: Option<String> = None;
         for _ in 0..PAGES_MAX {
-            let query = query::describe_by_tag(tag, value, next.as_deref());
+            let query = query::describe_by_tag(&self.owner, (tag, value), next.as_deref());
             let page: Described = self.client.ask(&at.account, &query).await?;
             let (instances, more) = page.into_parts();
             all.extend(instances);
@@ -126,6 +128,7 @@ impl Driver for Aws {
         }
         let user_data = base64::engine::general_purpose::STANDARD.encode(user_data);
         let start = Start {
+            owner: &self.owner,
             name: &request.machine_name,
             key: &key,
             class: &request.class,

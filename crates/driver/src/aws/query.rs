@@ -14,6 +14,10 @@ pub(super) const TAG_MACHINE: &str = "orrery:machine";
 /// The tag that holds the class: what a list is made by.
 pub(super) const TAG_CLASS: &str = "orrery:class";
 
+/// The tag that holds whose machines these are, so that several installations can share an account
+/// without taking each other's machines for orphans.
+pub(super) const TAG_OWNER: &str = "orrery:owner";
+
 /// A request: parameters in the order they are said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Query(Vec<(String, String)>);
@@ -51,6 +55,7 @@ impl Query {
 
 /// What a new instance is told beyond its class.
 pub(super) struct Start<'a> {
+    pub owner: &'a str,
     pub name: &'a str,
     pub key: &'a str,
     pub class: &'a str,
@@ -84,7 +89,7 @@ pub(super) fn run_instances(spec: &Spec, start: &Start<'_>) -> Query {
     let mut tags: BTreeMap<&str, &str> = BTreeMap::new();
     tags.insert("Name", start.name);
     tags.extend(spec.tags.iter().map(|(key, value)| (key.as_str(), value.as_str())));
-    tags.extend([(TAG_MACHINE, start.key), (TAG_CLASS, start.class)]);
+    tags.extend([(TAG_OWNER, start.owner), (TAG_MACHINE, start.key), (TAG_CLASS, start.class)]);
     for (index, resource) in ["instance", "volume"].into_iter().enumerate() {
         add_tags(&mut query, index + 1, resource, &tags);
     }
@@ -121,14 +126,16 @@ fn add_tags(query: &mut Query, number: usize, resource: &str, tags: &BTreeMap<&s
     }
 }
 
-/// Live instances with this tag.
-pub(super) fn describe_by_tag(tag: &str, value: &str, next: Option<&str>) -> Query {
+/// Live instances of this owner with this tag.
+pub(super) fn describe_by_tag(owner: &str, tag: (&str, &str), next: Option<&str>) -> Query {
     let mut query = Query::new("DescribeInstances");
-    query.add("Filter.1.Name", format!("tag:{tag}"));
-    query.add("Filter.1.Value.1", value);
-    query.add("Filter.2.Name", "instance-state-name");
+    for (index, (tag, value)) in [(TAG_OWNER, owner), tag].into_iter().enumerate() {
+        query.add(format!("Filter.{}.Name", index + 1), format!("tag:{tag}"));
+        query.add(format!("Filter.{}.Value.1", index + 1), value);
+    }
+    query.add("Filter.3.Name", "instance-state-name");
     for (index, state) in LIVE_STATES.iter().enumerate() {
-        query.add(format!("Filter.2.Value.{}", index + 1), state);
+        query.add(format!("Filter.3.Value.{}", index + 1), state);
     }
     query.add("MaxResults", PAGE_MAX);
     query.add_some("NextToken", next);
@@ -173,8 +180,14 @@ mod tests {
             tags: BTreeMap::from([("team".into(), "shop & co".into())]),
             ..Spec::default()
         };
-        let start =
-            Start { name: "m1", key: "uid", class: "c", client_token: "t", user_data: "aGk=" };
+        let start = Start {
+            owner: "us",
+            name: "m1",
+            key: "uid",
+            class: "c",
+            client_token: "t",
+            user_data: "aGk=",
+        };
         let query = run_instances(&spec, &start);
         for (name, value) in [
             ("Action", "RunInstances"),
@@ -191,6 +204,8 @@ mod tests {
             ("BlockDeviceMapping.1.Ebs.DeleteOnTermination", "true"),
             ("TagSpecification.1.Tag.1.Key", "Name"),
             ("TagSpecification.1.Tag.3.Key", TAG_MACHINE),
+            ("TagSpecification.1.Tag.4.Key", TAG_OWNER),
+            ("TagSpecification.1.Tag.4.Value", "us"),
             ("TagSpecification.2.ResourceType", "volume"),
         ] {
             assert_eq!(query.get(name), Some(value), "{name}");

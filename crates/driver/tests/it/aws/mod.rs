@@ -31,7 +31,11 @@ impl World {
 
     /// A driver as it is after its start: it remembers nothing.
     fn driver(&self) -> Aws {
-        Aws::new(Some(self.proxy.endpoint.clone()))
+        self.driver_of("us")
+    }
+
+    fn driver_of(&self, owner: &str) -> Aws {
+        Aws::new(owner, Some(self.proxy.endpoint.clone()))
     }
 
     fn request(&self, name: &str) -> Request {
@@ -81,6 +85,9 @@ async fn machines_are_made_found_and_deleted() {
     assert!(!made.adopted && !made.node_name.is_empty() && !made.addresses.is_empty(), "{made:?}");
     let second = driver.create(&world.request("m2")).await.expect("created");
 
+    let others = Request::on(CLASS, world.data.clone());
+    let others = world.driver_of("them").list(&others).await.expect("lists");
+    assert_eq!(others, [], "another installation in the same account does not see them");
     let mut found = world.list().await;
     found.sort_by(|a, b| a.name.cmp(&b.name));
     assert_eq!(found.len(), 2);
