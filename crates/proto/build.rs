@@ -11,6 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     compile_storage(&root)?;
     let mut files = Vec::new();
     collect(&root.join("orrery"), &mut files)?;
+    collect(&root.join("infra"), &mut files)?;
     files.sort();
 
     // Comments travel with the descriptors: explain, OpenAPI and the reference are made of them.

@@ -51,3 +51,10 @@ pub mod csi {
 
 /// The descriptor set of `oim.v0` and `csi.v1`, as protobuf bytes.
 pub const STORAGE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/storage.fds"));
+
+/// The machine-driver contract, package `infra`. It is older than our own packages, hence neither
+/// versioned nor spelled like them.
+#[allow(clippy::all, clippy::wildcard_enum_match_arm, missing_docs)]
+pub mod infragrpc {
+    include!(concat!(env!("OUT_DIR"), "/infra.rs"));
+}

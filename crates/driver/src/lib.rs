@@ -1,0 +1,36 @@
+//! The library that machine drivers are written with, and our own drivers.
+//!
+//! ```text
+//!   server --Register stream--> conversation --> work --> your Driver
+//!          <--answers----------                             |
+//!          <--GetMachineClass, GetSecret---- DataProvider <-+
+//! ```
+//!
+//! Implement [`Driver`] (create, delete, list and, if you like, status) and hand it to [`run`]. The
+//! library registers, reconnects for ever, answers heartbeats, runs operations concurrently, keeps
+//! deadlines and cancellations, gives one answer per idempotency key, and caches classes and secrets
+//! by revision. `docs/write-a-driver.md` is the guide, `examples/memory.rs` a whole driver.
+//!
+//! Owns: the driver's side of the wire contract, and the drivers `aws` and `process`. Not in it:
+//! when a machine is made or deleted (the server decides), agents, certificates (the caller brings
+//! a TLS configuration).
+#[cfg(feature = "aws")]
+pub mod aws;
+mod connect;
+mod conversation;
+mod data;
+mod error;
+mod model;
+#[cfg(all(feature = "process", target_os = "linux"))]
+pub mod process;
+mod run;
+mod wire;
+mod work;
+
+pub use connect::{ConnectError, DEFAULT_PORT, channel};
+pub use data::DataProvider;
+pub use error::{Error, ErrorCode};
+pub use model::{
+    Class, Created, Driver, Machine, MachineState, Request, Secret, SecretRef, USER_DATA,
+};
+pub use run::{MAX_CONCURRENT_DEFAULT, Options, run};

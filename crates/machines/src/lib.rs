@@ -1,0 +1,18 @@
+//! Machines and the drivers that make them.
+//!
+//! ```text
+//!   class, deployment, set, machine          providers
+//!            |                                   ^
+//!            v                                   | each in its own way
+//!   controller (thin) --asks--> plan (pure)
+//!            |
+//!            +--operations--> drivers --stream--> driver processes
+//! ```
+//!
+//! Owns: the service that drivers register at ([`drivers`]), the decisions about machines
+//! ([`plan`]) and the loop bodies that carry them out ([`controller`]). Not in it: the drivers
+//! themselves and the library they are written with (crate `driver`), agents and what runs on a
+//! machine (crate `fleet`), the store, certificates.
+pub mod controller;
+pub mod drivers;
+pub mod plan;
