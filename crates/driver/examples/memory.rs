@@ -75,12 +75,13 @@ async fn main() -> anyhow::Result<()> {
     let channel = orrery_driver::channel(&address, None)?;
     let options = Options::new("memory", "infra.orrery.dev", "MemoryMachine", "v1");
     let stop = CancellationToken::new();
-    let stopping = stop.clone();
-    tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            stopping.cancel();
-        }
-    });
-    orrery_driver::run(options, channel, Arc::new(Memory::default()), stop).await;
+    let running = orrery_driver::run(options, channel, Arc::new(Memory::default()), stop.clone());
+    tokio::pin!(running);
+    tokio::select! {
+        _ = &mut running => return Ok(()),
+        pressed = tokio::signal::ctrl_c() => pressed?,
+    }
+    stop.cancel();
+    running.await;
     Ok(())
 }

@@ -55,4 +55,28 @@ pub const REQUIREMENTS: &[Requirement] = &[
         why: "the store of more than one server",
         absent: Absent::Fails,
     },
+    Requirement {
+        name: "e2fsprogs",
+        kind: Kind::Apt { program: "mkfs.ext4" },
+        why: "the CSI driver formats volumes with it",
+        absent: Absent::Fails,
+    },
+    Requirement {
+        name: "qemu-utils",
+        kind: Kind::Apt { program: "qemu-storage-daemon" },
+        why: "a storage backend, started and killed by its tests",
+        absent: Absent::Fails,
+    },
+    Requirement {
+        name: "iproute2",
+        kind: Kind::Apt { program: "ip" },
+        why: "machines of the process driver have network namespaces",
+        absent: Absent::Fails,
+    },
+    Requirement {
+        name: "python3-venv",
+        kind: Kind::Apt { program: "python3" },
+        why: "moto, an EC2 endpoint, runs in an environment of its own",
+        absent: Absent::Fails,
+    },
 ];

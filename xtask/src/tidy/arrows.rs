@@ -100,6 +100,8 @@ const PEERS_FOR_TESTS: &[(&str, &[&str])] = &[
     ("machines", &["driver"]),
     ("fleet", &["agent", "client"]),
     ("volumes", &["storage-node", "client"]),
+    ("storage-node", &["volumes"]),
+    ("lifecycle", &["store"]),
     ("server", &["client"]),
 ];
 

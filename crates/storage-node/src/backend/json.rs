@@ -18,8 +18,9 @@ use tokio::{
         unix::{OwnedReadHalf, OwnedWriteHalf},
     },
     sync::{oneshot, watch},
+    task::JoinSet,
 };
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 
 /// A daemon that takes longer for one call hangs.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
@@ -59,7 +60,7 @@ struct Live {
     writer: tokio::sync::Mutex<(OwnedWriteHalf, u64)>,
     pending: Pending,
     broken: CancellationToken,
-    _reader: DropGuard,
+    _reader: JoinSet<()>,
 }
 
 impl<D: Dialect> Link<D> {
@@ -126,14 +127,10 @@ impl<D: Dialect> Link<D> {
             UnixStream::connect(&self.socket).await.map_err(|error| self.unavailable(error))?;
         let (reader, writer) = stream.into_split();
         let (pending, broken) = (Pending::default(), CancellationToken::new());
-        let stop = CancellationToken::new();
-        tokio::spawn(stop.clone().run_until_cancelled_owned(read(
-            reader,
-            pending.clone(),
-            broken.clone(),
-        )));
+        let mut reading = JoinSet::new();
+        reading.spawn(read(reader, pending.clone(), broken.clone()));
         let writer = tokio::sync::Mutex::new((writer, 0));
-        let live = Arc::new(Live { writer, pending, broken, _reader: stop.drop_guard() });
+        let live = Arc::new(Live { writer, pending, broken, _reader: reading });
         for method in self.dialect.greeting() {
             let answer = self.call_on(&live, method, Value::Object(Default::default())).await?;
             self.dialect.answer(method, answer)?;

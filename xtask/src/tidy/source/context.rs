@@ -26,7 +26,9 @@ impl Context {
 
     /// Command lines print, build scripts talk to cargo by printing, and tests may say what they do.
     pub fn may_print(&self) -> bool {
-        self.in_test || self.is_build_script || matches!(&*self.crate_folder, "cli" | "xtask")
+        self.in_test
+            || self.is_build_script
+            || matches!(&*self.crate_folder, "bench" | "cli" | "xtask")
     }
 
     pub fn may_exit(&self) -> bool {
