@@ -1,10 +1,11 @@
 //! What goes when something else goes.
 //!
 //! Owns: the life of projects (their contents are deleted before them), the projects that every
-//! installation has, and the end of old events.
+//! installation has, what becomes of objects whose owners go, and the end of old events.
 //! Not in it: what deletion means for one kind; each kind's own controller holds its finalizer.
 mod bootstrap;
 mod events;
+mod garbage;
 mod guard;
 mod projects;
 
@@ -41,5 +42,5 @@ pub fn spawn(hub: &Hub, tasks: &mut Tasks) -> Result<(), Error> {
     tasks.spawn("project-watch", OnEnd::StopAll, watched.run(stop.clone()));
     tasks.spawn("project-controller", OnEnd::StopAll, controller.run(stop.clone()));
     tasks.spawn("event-expiry", OnEnd::Ignore, events::expire(hub.clone(), stop));
-    Ok(())
+    garbage::spawn(hub, tasks)
 }
