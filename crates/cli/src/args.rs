@@ -191,6 +191,9 @@ pub struct GetArguments {
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Format,
+    /// Show who set which fields
+    #[arg(long)]
+    pub show_managed_fields: bool,
     /// Go on and print every change
     #[arg(short, long)]
     pub watch: bool,

@@ -10,6 +10,7 @@
 //! finalizers, optimistic concurrency), project names and ids, the key layout.
 //! Not in it: transports, who may do what, any one kind's behaviour, the storage engines.
 mod accessor;
+pub mod artifacts;
 mod clock;
 mod cursor;
 mod error;

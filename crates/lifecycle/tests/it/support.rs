@@ -73,11 +73,19 @@ impl World {
 }
 
 /// Looks again and again until the condition holds.
-pub async fn eventually<F: Future<Output = bool>>(mut holds: impl FnMut() -> F) {
+pub async fn eventually<F: Future<Output = bool>>(holds: impl FnMut() -> F) {
+    eventually_within(PATIENCE, holds).await;
+}
+
+/// The same for what happens seldom, in tests that let the clock jump.
+pub async fn eventually_within<F: Future<Output = bool>>(
+    patience: Duration,
+    mut holds: impl FnMut() -> F,
+) {
     let looking = async {
         while !holds().await {
             tokio::time::sleep(LOOK_EVERY).await;
         }
     };
-    tokio::time::timeout(PATIENCE, looking).await.expect("the condition holds in time");
+    tokio::time::timeout(patience, looking).await.expect("the condition holds in time");
 }
