@@ -201,6 +201,16 @@ pub struct GetArguments {
     pub connection: Connection,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Cascade {
+    /// They follow it
+    Background,
+    /// They go first, and it waits for them
+    Foreground,
+    /// They stay
+    Orphan,
+}
+
 #[derive(Debug, Args)]
 pub struct DeleteArguments {
     /// Kind of resource
@@ -214,6 +224,9 @@ pub struct DeleteArguments {
     /// Project to look in [default: the context's, else default]
     #[arg(short, long)]
     pub project: Option<String>,
+    /// What becomes of the resources that belong to it [default: they follow in the background]
+    #[arg(long, value_enum)]
+    pub cascade: Option<Cascade>,
     /// Return when deletion is asked for, not when it is done
     #[arg(long)]
     pub no_wait: bool,
