@@ -224,11 +224,24 @@ pub struct GetArguments {
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Format,
+    /// Show who set which fields
+    #[arg(long)]
+    pub show_managed_fields: bool,
     /// Go on and print every change
     #[arg(short, long)]
     pub watch: bool,
     #[command(flatten)]
     pub connection: Connection,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Cascade {
+    /// They follow it
+    Background,
+    /// They go first, and it waits for them
+    Foreground,
+    /// They stay
+    Orphan,
 }
 
 #[derive(Debug, Args)]
@@ -244,6 +257,9 @@ pub struct DeleteArguments {
     /// Project to look in [default: the context's, else default]
     #[arg(short, long)]
     pub project: Option<String>,
+    /// What becomes of the resources that belong to it [default: they follow in the background]
+    #[arg(long, value_enum)]
+    pub cascade: Option<Cascade>,
     /// Return when deletion is asked for, not when it is done
     #[arg(long)]
     pub no_wait: bool,

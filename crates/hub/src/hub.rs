@@ -42,6 +42,13 @@ impl Hub {
         }
     }
 
+    /// A hub on a store in memory that is gone with it, for tests.
+    pub async fn in_memory(scheme: Arc<Scheme>) -> Result<HubBuilder, Error> {
+        let options = orrery_store::StoreOptions::default();
+        let store = Store::start(orrery_store::memory(), options).await;
+        Ok(Self::builder(scheme, store.map_err(crate::store_accessor::from_store)?))
+    }
+
     pub fn scheme(&self) -> &Arc<Scheme> {
         &self.inner.scheme
     }

@@ -7,9 +7,11 @@
 //!             validate
 //! ```
 //! Owns: accessors and their layers, what becomes of an object when it is written (generation,
-//! finalizers, optimistic concurrency), project names and ids, the key layout.
+//! finalizers, optimistic concurrency), who owns which field, patches, project names and ids, the
+//! files of objects, the key layout.
 //! Not in it: transports, who may do what, any one kind's behaviour, the storage engines.
 mod accessor;
+pub mod artifacts;
 mod clock;
 mod cursor;
 mod error;

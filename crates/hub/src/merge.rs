@@ -65,9 +65,13 @@ pub fn marked_for_deletion(old: &Object, finalizers: Vec<String>, now: Timestamp
 /// the latest wish counts.
 pub fn finalizers_to_go(held: &[String], wish: Option<Propagation>) -> Vec<String> {
     let Some(wish) = wish else { return held.to_vec() };
-    let wishes = [Propagation::FOREGROUND_FINALIZER, Propagation::ORPHAN_FINALIZER];
-    let others = held.iter().filter(|held| !wishes.contains(&held.as_str())).cloned();
+    let others = held.iter().filter(|held| !is_wish(held)).cloned();
     others.chain(wish.finalizer().map(str::to_owned)).collect()
+}
+
+/// Whether a finalizer carries what a deletion asked for.
+fn is_wish(finalizer: &str) -> bool {
+    [Propagation::FOREGROUND_FINALIZER, Propagation::ORPHAN_FINALIZER].contains(&finalizer)
 }
 
 fn keep_server_owned(next: &mut Object, old: &Object, how: Merge) {
@@ -80,9 +84,12 @@ fn keep_server_owned(next: &mut Object, old: &Object, how: Merge) {
         meta.deletion_timestamp = was.deletion_timestamp;
         meta.managed_fields = was.managed_fields;
         if how == Merge::Declared {
-            if meta.finalizers.is_empty() {
-                meta.finalizers = was.finalizers;
-            }
+            let silent = meta.finalizers.is_empty();
+            // Whoever names its own finalizers does not take back what a deletion asked for.
+            let kept = was.finalizers.into_iter().filter(|held| silent || is_wish(held));
+            let missing: Vec<String> =
+                kept.filter(|held| !meta.finalizers.contains(held)).collect();
+            meta.finalizers.extend(missing);
             if meta.owner_references.is_empty() {
                 meta.owner_references = was.owner_references;
             }

@@ -110,19 +110,22 @@ impl Accessor for StoreAccessor {
     async fn list(&self, options: ListOptions) -> Result<Page, Error> {
         let cursor = options.continue_from.as_deref().map(Cursor::decode).transpose()?;
         let snapshot = self.snapshot(cursor.as_ref()).await?;
-        let prefix = match &options.project {
-            Some(id) => self.keys.project(id),
-            None => self.keys.all().to_owned(),
+        // A list of one name in one project is a look-up, not a scan.
+        let prefix = match (&options.project, options.fields.exact("metadata.name")) {
+            (Some(id), Some(name)) => self.keys.object(id, name),
+            (Some(id), None) => self.keys.project(id),
+            (None, _) => self.keys.all().to_owned(),
         };
         let after = match cursor {
-            None => prefix.clone(),
-            Some(cursor) if cursor.after.starts_with(&prefix) => cursor.after,
+            None => None,
+            Some(cursor) if cursor.after.starts_with(&prefix) => Some(cursor.after),
             Some(_) => return Err(foreign_token()),
         };
         let mut page =
             Page { items: Vec::new(), revision: snapshot.revision(), continue_from: None };
         let mut last_key = None;
-        for entry in snapshot.range_after(&prefix, &after) {
+        // No key is empty, so everything comes after the empty one.
+        for entry in snapshot.range_after(&prefix, after.as_deref().unwrap_or_default()) {
             let object = decode(&self.kind, entry)?;
             if !options.labels.matches(&object) || !options.fields.matches(&object) {
                 continue;

@@ -20,8 +20,11 @@ pub(crate) async fn open(
     store: &Store,
     kind: &Arc<Kind>,
     keys: &Keys,
-    options: WatchOptions,
+    mut options: WatchOptions,
 ) -> Result<WatchStream, Error> {
+    if let (None, Some(name)) = (&options.name, options.fields.exact("metadata.name")) {
+        options.name = Some(name.to_owned());
+    }
     let (prefix, only) = scope(keys, &options);
     let filter = Filter {
         kind: kind.clone(),

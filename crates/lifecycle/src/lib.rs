@@ -1,10 +1,13 @@
 //! What goes when something else goes.
 //!
 //! Owns: the life of projects (their contents are deleted before them), the projects that every
-//! installation has, and the end of old events.
+//! installation has, what becomes of objects whose owners go, the end of old events and of artifacts that
+//! nothing refers to.
 //! Not in it: what deletion means for one kind; each kind's own controller holds its finalizer.
+mod artifacts;
 mod bootstrap;
 mod events;
+mod garbage;
 mod guard;
 mod projects;
 
@@ -40,6 +43,7 @@ pub fn spawn(hub: &Hub, tasks: &mut Tasks) -> Result<(), Error> {
     watched.on_change(move |change| queue.add(change.name.clone()));
     tasks.spawn("project-watch", OnEnd::StopAll, watched.run(stop.clone()));
     tasks.spawn("project-controller", OnEnd::StopAll, controller.run(stop.clone()));
-    tasks.spawn("event-expiry", OnEnd::Ignore, events::expire(hub.clone(), stop));
-    Ok(())
+    tasks.spawn("event-expiry", OnEnd::Ignore, events::expire(hub.clone(), stop.clone()));
+    tasks.spawn("artifact-collection", OnEnd::Ignore, artifacts::collect(hub.clone(), stop));
+    garbage::spawn(hub, tasks)
 }

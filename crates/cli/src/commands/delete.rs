@@ -1,6 +1,6 @@
 //! `orrery delete`.
 use super::kinds;
-use crate::args::{DeleteArguments, Global};
+use crate::args::{Cascade, DeleteArguments, Global};
 use crate::connection::Target;
 use crate::exit::Interrupted;
 use crate::manifests;
@@ -8,6 +8,7 @@ use crate::output::{print, style};
 use crate::signals::StopSignals;
 use anyhow::bail;
 use orrery_client::{Commander, Error};
+use orrery_proto::hub::v1::delete_request::Propagation;
 use orrery_proto::hub::v1::watch_response::Type;
 use orrery_proto::hub::v1::{
     DeleteRequest, DiscoverResponse, Encoding, KindInfo, ResourceName, WatchRequest,
@@ -71,6 +72,7 @@ impl Doomed {
         let request = DeleteRequest {
             name: Some(self.name.clone()),
             encoding: Encoding::Json.into(),
+            propagation: propagation(arguments.cascade).into(),
             ..DeleteRequest::default()
         };
         let response = match server.delete(request).await {
@@ -133,5 +135,14 @@ impl Doomed {
                 | Type::Unspecified => {}
             }
         }
+    }
+}
+
+fn propagation(cascade: Option<Cascade>) -> Propagation {
+    match cascade {
+        None => Propagation::Unspecified,
+        Some(Cascade::Background) => Propagation::Background,
+        Some(Cascade::Foreground) => Propagation::Foreground,
+        Some(Cascade::Orphan) => Propagation::Orphan,
     }
 }

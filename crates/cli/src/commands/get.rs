@@ -9,7 +9,7 @@ use anyhow::bail;
 use orrery_client::Commander;
 use orrery_proto::hub::v1::watch_response::Type;
 use orrery_proto::hub::v1::{
-    Encoding, GetRequest, KindInfo, ListRequest, ResourceName, WatchRequest,
+    Encoding, GetRequest, KindInfo, ListRequest, Resource, ResourceName, WatchRequest,
 };
 use serde_json::Value;
 
@@ -21,6 +21,7 @@ struct Query {
     project: String,
     selector: String,
     format: Format,
+    managed_fields: bool,
 }
 
 pub async fn run(global: &Global, arguments: GetArguments) -> anyhow::Result<()> {
@@ -40,6 +41,7 @@ pub async fn run(global: &Global, arguments: GetArguments) -> anyhow::Result<()>
         },
         selector: arguments.selector.unwrap_or_default(),
         format: arguments.output,
+        managed_fields: arguments.show_managed_fields,
         kind,
     };
     let mut printer = Printer::new(query.format, query.kind.clone(), arguments.all_projects);
@@ -53,6 +55,17 @@ pub async fn run(global: &Global, arguments: GetArguments) -> anyhow::Result<()>
 }
 
 impl Query {
+    /// A resource as it is shown; who set which fields only where that is asked for.
+    fn read(&self, resource: Option<&Resource>) -> anyhow::Result<Value> {
+        let mut object = print::json(resource)?;
+        if let (false, Some(Value::Object(metadata))) =
+            (self.managed_fields, object.get_mut("metadata"))
+        {
+            metadata.remove("managedFields");
+        }
+        Ok(object)
+    }
+
     async fn named(&self, names: &[String], printer: &mut Printer) -> anyhow::Result<()> {
         let mut found = Vec::new();
         for name in names {
@@ -65,7 +78,7 @@ impl Query {
                 }),
                 encoding: Encoding::Json.into(),
             };
-            found.push(print::json(self.server.get(request).await?.resource.as_ref())?);
+            found.push(self.read(self.server.get(request).await?.resource.as_ref())?);
         }
         printer.many(&found)
     }
@@ -78,7 +91,7 @@ impl Query {
         loop {
             let page = self.server.list(self.list_request(token)).await?;
             let objects: Vec<Value> =
-                page.items.iter().map(|item| print::json(Some(item))).collect::<Result<_, _>>()?;
+                page.items.iter().map(|item| self.read(Some(item))).collect::<Result<_, _>>()?;
             count += objects.len();
             match self.format {
                 Format::Table | Format::Wide if count == 0 => {}
@@ -144,12 +157,12 @@ impl Query {
             let Some(event) = event else { bail!("the server ended the watch") };
             match (event.r#type(), initial.as_mut()) {
                 (Type::Added, Some(initial)) => {
-                    initial.push(print::json(event.resource.as_ref())?);
+                    initial.push(self.read(event.resource.as_ref())?);
                 }
                 (Type::Bookmark, Some(_)) => printer.many(&initial.take().unwrap_or_default())?,
                 (Type::Bookmark | Type::Unspecified, _) => {}
                 (Type::Added | Type::Modified | Type::Deleted, _) => {
-                    let mut object = print::json(event.resource.as_ref())?;
+                    let mut object = self.read(event.resource.as_ref())?;
                     if event.r#type() == Type::Deleted {
                         mark_deleted(&mut object);
                     }

@@ -112,6 +112,9 @@ async fn the_wish_for_what_it_owns_is_a_finalizer() {
     assert_eq!(deleted.object.finalizers(), ["x/one", "foregroundDeletion"]);
     let deleted = world.delete(wish(Propagation::Orphan)).await.expect("another wish");
     assert_eq!(deleted.object.finalizers(), ["x/one", "orphan"]);
+    let declared = world.apply(with_finalizers(&world, &["x/one"]), ApplyOptions::default()).await;
+    let declared = declared.expect("a controller names its own").object;
+    assert_eq!(declared.finalizers(), ["x/one", "orphan"], "the wish is not its to take back");
     let deleted = world.delete(at("a").into()).await.expect("no wish");
     assert_eq!(deleted.object.finalizers(), ["x/one", "orphan"]);
     let deleted = world.delete(wish(Propagation::Background)).await.expect("the last wish");

@@ -1,4 +1,5 @@
 //! The hub from the outside, on a store in memory.
+mod artifacts;
 mod concurrency;
 mod deletion;
 mod events;

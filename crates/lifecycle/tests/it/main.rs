@@ -1,4 +1,6 @@
 //! What goes when something else goes, from the outside.
+mod artifacts;
 mod events;
+mod garbage;
 mod projects;
 mod support;

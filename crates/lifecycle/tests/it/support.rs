@@ -1,10 +1,9 @@
 //! A hub with its controllers, on a store in memory.
 use orrery_api::{DecodeOptions, Object, Scheme};
-use orrery_hub::{Accessor, ApplyOptions, Error, Hub, HubBuilder, ManualClock, ObjectName};
+use orrery_hub::{Accessor, ApplyOptions, Error, Hub, ManualClock, ObjectName};
 use orrery_proto::core::v1::Project;
 use orrery_proto::meta::v1::ObjectMeta;
 use orrery_runtime::Tasks;
-use orrery_store::{Store, StoreOptions, memory};
 use serde_json::{Value, json};
 use std::future::Future;
 use std::sync::Arc;
@@ -23,10 +22,9 @@ pub struct World {
 
 impl World {
     pub async fn new() -> Self {
-        let store = Store::start(memory(), StoreOptions::default()).await.expect("a store");
         let scheme = Arc::new(Scheme::builtin().expect("our kinds are well defined"));
         let clock = Arc::new(ManualClock::at(1_700_000_000));
-        let builder: HubBuilder = Hub::builder(scheme, store).clock(clock.clone());
+        let builder = Hub::in_memory(scheme).await.expect("a store").clock(clock.clone());
         let hub = orrery_lifecycle::register(builder).build().expect("a hub");
         orrery_lifecycle::ensure_projects(&hub).await.expect("the first projects");
         let stop = CancellationToken::new();
@@ -73,11 +71,19 @@ impl World {
 }
 
 /// Looks again and again until the condition holds.
-pub async fn eventually<F: Future<Output = bool>>(mut holds: impl FnMut() -> F) {
+pub async fn eventually<F: Future<Output = bool>>(holds: impl FnMut() -> F) {
+    eventually_within(PATIENCE, holds).await;
+}
+
+/// The same for what happens seldom, in tests that let the clock jump.
+pub async fn eventually_within<F: Future<Output = bool>>(
+    patience: Duration,
+    mut holds: impl FnMut() -> F,
+) {
     let looking = async {
         while !holds().await {
             tokio::time::sleep(LOOK_EVERY).await;
         }
     };
-    tokio::time::timeout(PATIENCE, looking).await.expect("the condition holds in time");
+    tokio::time::timeout(patience, looking).await.expect("the condition holds in time");
 }

@@ -6,11 +6,11 @@ use futures::stream::BoxStream;
 use orrery_api::{FieldSelector, Kind, LabelSelector, Object, Scheme};
 use orrery_hub::{
     Accessor, ApplyOptions, DeleteOptions, Error, Hub, ListOptions, Merge, ObjectName, Outcome,
-    Part, Precondition, WatchOptions,
+    Part, Precondition, Propagation, WatchOptions,
 };
 use orrery_proto::hub::v1 as wire;
 use orrery_proto::hub::v1::apply_request::Mode;
-use orrery_proto::hub::v1::apply_response;
+use orrery_proto::hub::v1::{apply_response, delete_request};
 use std::sync::Arc;
 
 /// Objects in one page when the caller does not say, and at most.
@@ -114,7 +114,7 @@ impl HubApi {
         &self,
         request: wire::DeleteRequest,
     ) -> Result<wire::DeleteResponse, Error> {
-        let encoding = request.encoding();
+        let (encoding, propagation) = (request.encoding(), request.propagation());
         let name = request.name.unwrap_or_default();
         let asked = self.asked(&name.api_version, &name.kind)?;
         if asked.kind.server_owned() {
@@ -125,6 +125,7 @@ impl HubApi {
             name: asked.object_name(name)?,
             uid: Some(request.uid).filter(|uid| !uid.is_empty()),
             revision: revision.map(|text| parse_revision(&text)).transpose()?,
+            propagation: wish(propagation),
             dry_run: request.dry_run,
             ..DeleteOptions::default()
         };
@@ -214,6 +215,15 @@ fn merge(mode: Mode, manager: &str) -> Merge {
         Mode::Apply if manager.is_empty() => Merge::Declared,
         Mode::Apply => Merge::Apply,
         Mode::Create | Mode::Replace => Merge::Replace,
+    }
+}
+
+fn wish(propagation: delete_request::Propagation) -> Option<Propagation> {
+    match propagation {
+        delete_request::Propagation::Unspecified => None,
+        delete_request::Propagation::Background => Some(Propagation::Background),
+        delete_request::Propagation::Foreground => Some(Propagation::Foreground),
+        delete_request::Propagation::Orphan => Some(Propagation::Orphan),
     }
 }
 

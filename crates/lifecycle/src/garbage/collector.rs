@@ -1,0 +1,182 @@
+//! Looks at one object and does what its owners' state asks for.
+use super::decide::{Owner, Verdict, decide};
+use super::feed::place_of;
+use super::graph::{Graph, Place};
+use super::progress::Progress;
+use async_trait::async_trait;
+use orrery_api::{Object, ObjectMeta};
+use orrery_hub::{
+    Accessor, ApplyOptions, DeleteOptions, Error, Hub, ObjectName, Propagation, Revision,
+};
+use orrery_runtime::{Next, Reconciler};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How soon an object is looked at again that changed meanwhile, or whose watches lag behind.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// How long a deletion waits for watches to catch up. The watches of the store take a second at most;
+/// those of other services may never say how far they are, and must not hold a deletion for ever.
+const CATCH_UP_SECONDS_MAX: i64 = 10;
+
+pub struct Collector {
+    hub: Hub,
+    graph: Arc<Mutex<Graph>>,
+    progress: Arc<Progress>,
+}
+
+impl Collector {
+    pub fn new(hub: Hub, graph: Arc<Mutex<Graph>>, progress: Arc<Progress>) -> Self {
+        Self { hub, graph, progress }
+    }
+
+    fn accessor(&self, place: &Place) -> Result<&Arc<dyn Accessor>, Error> {
+        let kind = self.hub.scheme().by_full_name(&place.kind);
+        let kind = kind.ok_or_else(|| Error::Internal(format!("{} is unknown", place.kind)))?;
+        self.hub.accessor(kind)
+    }
+
+    async fn find(&self, place: &Place) -> Result<Option<Object>, Error> {
+        match self.accessor(place)?.get(place.name.clone().into()).await {
+            Ok(object) => Ok(Some(object)),
+            Err(Error::NotFound { .. } | Error::ProjectNotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn look(&self, place: &Place) -> Result<Next, Error> {
+        let Some(object) = self.find(place).await? else { return Ok(Next::AwaitChange) };
+        let held = object.finalizers();
+        match object.deletion_timestamp() {
+            Some(_) if held.contains(&Propagation::FOREGROUND_FINALIZER) => {
+                self.wait_for_owned(place, &object).await
+            }
+            Some(_) if held.contains(&Propagation::ORPHAN_FINALIZER) => {
+                self.orphan_owned(place, &object).await
+            }
+            Some(_) => Ok(Next::AwaitChange),
+            None => self.judge(place, &object).await,
+        }
+    }
+
+    /// An object that is not on its way: do its owners still hold it?
+    async fn judge(&self, place: &Place, object: &Object) -> Result<Next, Error> {
+        let mut owners = Vec::new();
+        for owner in object.meta().owner_references {
+            let state = match place_of(&self.hub, object, &owner) {
+                Some(place) => self.state_of(&place, &owner.uid).await?,
+                None => Owner::Solid,
+            };
+            owners.push((owner.uid, state));
+        }
+        let owns_others = !self.graph.lock().owned_by(object.uid()).is_empty();
+        match decide(&owners, owns_others) {
+            Verdict::Keep => {}
+            Verdict::Forget(lost) => {
+                tracing::debug!(object = %place.name, ?lost, "forgetting owners that are gone");
+                let forget = |meta: &mut ObjectMeta| {
+                    meta.owner_references.retain(|owner| !lost.contains(&owner.uid));
+                };
+                self.rewrite(place, object, forget).await?;
+            }
+            Verdict::Delete(propagation) => {
+                tracing::info!(kind = %place.kind, object = %place.name, "deleting: its owners are gone");
+                let options = DeleteOptions {
+                    name: place.name.clone(),
+                    uid: Some(object.uid().to_owned()),
+                    revision: Some(revision_of(object)?),
+                    propagation,
+                    ..DeleteOptions::default()
+                };
+                self.accessor(place)?.delete(options).await?;
+            }
+        }
+        Ok(Next::AwaitChange)
+    }
+
+    async fn state_of(&self, place: &Place, uid: &str) -> Result<Owner, Error> {
+        let Some(owner) = self.find(place).await? else { return Ok(Owner::Gone) };
+        if owner.uid() != uid {
+            return Ok(Owner::Gone);
+        }
+        let waits = owner.deletion_timestamp().is_some()
+            && owner.finalizers().contains(&Propagation::FOREGROUND_FINALIZER);
+        Ok(if waits { Owner::Waiting } else { Owner::Solid })
+    }
+
+    /// The objects it owns are asked to go when they are looked at; this one follows the last that
+    /// blocks it.
+    async fn wait_for_owned(&self, place: &Place, object: &Object) -> Result<Next, Error> {
+        if !self.knows_all_owned(object)? {
+            return Ok(Next::After(LOOK_AGAIN));
+        }
+        if self.graph.lock().is_blocked(object.uid()) {
+            return Ok(Next::AwaitChange);
+        }
+        self.release(place, object, Propagation::FOREGROUND_FINALIZER).await?;
+        Ok(Next::AwaitChange)
+    }
+
+    async fn orphan_owned(&self, place: &Place, object: &Object) -> Result<Next, Error> {
+        if !self.knows_all_owned(object)? {
+            return Ok(Next::After(LOOK_AGAIN));
+        }
+        let owned = self.graph.lock().owned_by(object.uid());
+        for place in owned {
+            let Some(dependent) = self.find(&place).await? else { continue };
+            let forget = |meta: &mut ObjectMeta| {
+                meta.owner_references.retain(|owner| owner.uid != object.uid());
+            };
+            self.rewrite(&place, &dependent, forget).await?;
+        }
+        self.release(place, object, Propagation::ORPHAN_FINALIZER).await?;
+        Ok(Next::AwaitChange)
+    }
+
+    /// Whether every object that was created before the deletion began has been heard of.
+    fn knows_all_owned(&self, object: &Object) -> Result<bool, Error> {
+        let since = object.deletion_timestamp().map_or(0, |time| time.as_second());
+        let waited = self.hub.clock().now().seconds - since;
+        Ok(self.progress.all_reached(revision_of(object)?) || CATCH_UP_SECONDS_MAX < waited)
+    }
+
+    async fn release(&self, place: &Place, object: &Object, finalizer: &str) -> Result<(), Error> {
+        let without = |meta: &mut ObjectMeta| meta.finalizers.retain(|held| held != finalizer);
+        self.rewrite(place, object, without).await
+    }
+
+    async fn rewrite(
+        &self,
+        place: &Place,
+        object: &Object,
+        change: impl FnOnce(&mut ObjectMeta),
+    ) -> Result<(), Error> {
+        let mut next = object.clone();
+        next.update_meta(change);
+        let options = ApplyOptions::replace_at(revision_of(object)?);
+        self.accessor(place)?.apply(next, options).await.map(|_| ())
+    }
+}
+
+#[async_trait]
+impl Reconciler<Place> for Collector {
+    type Error = Error;
+
+    async fn reconcile(&self, place: &Place) -> Result<Next, Error> {
+        match self.look(place).await {
+            // It changed between the look and the deed, or someone else did the deed.
+            Err(Error::Conflict { .. }) => Ok(Next::After(LOOK_AGAIN)),
+            Err(Error::NotFound { .. } | Error::ProjectNotFound { .. }) => {
+                Ok(Next::After(LOOK_AGAIN))
+            }
+            outcome => outcome,
+        }
+    }
+}
+
+fn revision_of(object: &Object) -> Result<Revision, Error> {
+    let name = ObjectName::of(object);
+    let revision = object.resource_version().parse();
+    revision.map_err(|_| Error::Internal(format!("{name} has no revision after it was read")))
+}

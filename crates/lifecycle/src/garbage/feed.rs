@@ -1,0 +1,136 @@
+//! Tells the graph what happens to the objects of one kind.
+use super::graph::{Graph, Link, Observed, Place};
+use super::progress::Progress;
+use futures::StreamExt;
+use orrery_api::Object;
+use orrery_hub::{
+    Accessor, Error, Hub, ObjectName, Propagation, Revision, WatchEvent, WatchOptions,
+};
+use orrery_proto::meta::v1::OwnerReference;
+use orrery_runtime::{Backoff, KeyQueue};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How long nothing happens before a watch says how far it has come. Deletions in the foreground and
+/// of orphans wait for it, and people wait for them.
+const BOOKMARK_INTERVAL: Duration = Duration::from_millis(500);
+
+pub struct Feed {
+    pub hub: Hub,
+    pub accessor: Arc<dyn Accessor>,
+    pub graph: Arc<Mutex<Graph>>,
+    pub queue: KeyQueue<Place>,
+    pub progress: Arc<Progress>,
+    pub index: usize,
+}
+
+impl Feed {
+    /// Runs until it is told to stop. When the watch breaks it begins anew.
+    pub async fn run(self, stop: CancellationToken) -> Result<(), Error> {
+        let mut failures = 0;
+        loop {
+            let outcome = tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                outcome = self.follow(&mut failures) => outcome,
+            };
+            let Err(error) = outcome else { continue };
+            failures = failures.saturating_add(1);
+            let wait = Backoff::RECONCILE.delay(failures, rand::random());
+            let kind = self.accessor.kind().kind();
+            tracing::warn!(kind, %error, ?wait, "watch for garbage broke, beginning anew");
+            tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+
+    async fn follow(&self, failures: &mut u32) -> Result<(), Error> {
+        self.progress.reset(self.index);
+        let options =
+            WatchOptions { bookmark_interval: Some(BOOKMARK_INTERVAL), ..WatchOptions::default() };
+        let mut events = self.accessor.watch(options).await?;
+        let mut initial = Some(BTreeSet::new());
+        while let Some(event) = events.next().await {
+            match event? {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                    let place = self.tell(&object, true);
+                    if let Some(seen) = &mut initial {
+                        seen.insert(place);
+                    }
+                }
+                WatchEvent::Deleted(object) => drop(self.tell(&object, false)),
+                WatchEvent::Bookmark(revision) => {
+                    if let Some(seen) = initial.take() {
+                        self.begin(&seen);
+                        *failures = 0;
+                    }
+                    self.progress.reached(self.index, revision);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What vanished while nobody watched is told as such; and since owners may have, too, whatever
+    /// has one is looked at.
+    fn begin(&self, seen: &BTreeSet<Place>) {
+        let mut graph = self.graph.lock();
+        let mut touched = BTreeSet::from_iter(graph.all());
+        for place in graph.of_kind(self.accessor.kind().full_name()) {
+            if let Some(last) = graph.get(&place).filter(|_| !seen.contains(&place)).cloned() {
+                touched.extend(graph.observe(place, Observed { present: false, ..last }));
+            }
+        }
+        drop(graph);
+        touched.into_iter().for_each(|place| self.queue.add(place));
+    }
+
+    fn tell(&self, object: &Object, present: bool) -> Place {
+        let place =
+            Place { kind: object.kind().full_name().to_owned(), name: ObjectName::of(object) };
+        let meta = object.meta();
+        let wishes = [Propagation::FOREGROUND_FINALIZER, Propagation::ORPHAN_FINALIZER];
+        let observed = Observed {
+            owners: meta.owner_references.iter().map(|owner| self.link(object, owner)).collect(),
+            waits: meta.deletion_timestamp.is_some()
+                && meta.finalizers.iter().any(|held| wishes.contains(&held.as_str())),
+            uid: meta.uid,
+            present,
+        };
+        let touched = self.graph.lock().observe(place.clone(), observed);
+        touched.into_iter().for_each(|place| self.queue.add(place));
+        if let Ok(revision) = meta.resource_version.parse::<Revision>() {
+            // The initial state comes in the order of names: only its bookmark says how far it is.
+            if self.progress.begun(self.index) {
+                self.progress.reached(self.index, revision);
+            }
+        }
+        place
+    }
+
+    fn link(&self, object: &Object, owner: &OwnerReference) -> Link {
+        Link {
+            uid: owner.uid.clone(),
+            place: place_of(&self.hub, object, owner),
+            blocks: owner.block_owner_deletion(),
+        }
+    }
+}
+
+/// Where an owner stands: in the project of what it owns, or in none. `None` when nobody can tell.
+pub fn place_of(hub: &Hub, object: &Object, owner: &OwnerReference) -> Option<Place> {
+    let scheme = hub.scheme();
+    let kind = scheme.resolve(&owner.api_version, &owner.kind).ok()?;
+    let kind = scheme.hub_kind(&kind);
+    let project = match (kind.cluster_scoped(), object.kind().cluster_scoped()) {
+        (true, _) => "",
+        (false, false) => object.project(),
+        (false, true) => return None,
+    };
+    let name = ObjectName::new(project, owner.name.as_str());
+    Some(Place { kind: kind.full_name().to_owned(), name })
+}

@@ -1,0 +1,106 @@
+//! The pure parts.
+use super::decide::{Owner, Verdict, decide};
+use super::graph::{Graph, Link, Observed, Place};
+use orrery_hub::{ObjectName, Propagation};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+fn place(index: usize) -> Place {
+    Place { kind: "k".into(), name: ObjectName::new("p", format!("o{index}")) }
+}
+
+fn is_even(index: usize) -> bool {
+    index.is_multiple_of(2)
+}
+
+fn uid(index: usize) -> String {
+    format!("u{index}")
+}
+
+fn seen(index: usize, owners: &[usize], waits: bool, present: bool) -> Observed {
+    let link = |owner: &usize| Link {
+        uid: uid(*owner),
+        place: Some(place(*owner)),
+        blocks: is_even(*owner),
+    };
+    Observed { uid: uid(index), owners: owners.iter().map(link).collect(), waits, present }
+}
+
+fn places(indexes: &[usize]) -> BTreeSet<Place> {
+    indexes.iter().map(|index| place(*index)).collect()
+}
+
+#[test]
+fn an_object_goes_when_its_last_owner_does() {
+    use Owner::{Gone, Solid, Waiting};
+    #[track_caller]
+    fn check(owners: &[Owner], owns_others: bool, expect: &Verdict) {
+        let owners: Vec<_> = owners.iter().enumerate().map(|(i, owner)| (uid(i), *owner)).collect();
+        assert_eq!(&decide(&owners, owns_others), expect);
+    }
+    check(&[], true, &Verdict::Keep);
+    check(&[Solid, Solid], true, &Verdict::Keep);
+    check(&[Gone, Solid, Waiting], true, &Verdict::Forget(vec![uid(0), uid(2)]));
+    check(&[Gone], true, &Verdict::Delete(None));
+    check(&[Gone, Waiting], false, &Verdict::Delete(None));
+    check(&[Gone, Waiting], true, &Verdict::Delete(Some(Propagation::Foreground)));
+}
+
+#[test]
+fn only_what_a_change_can_concern_is_looked_at() {
+    let mut graph = Graph::default();
+    assert_eq!(graph.observe(place(0), seen(0, &[], false, true)), places(&[]), "nobody's");
+    assert_eq!(graph.observe(place(1), seen(1, &[0], false, true)), places(&[1]));
+    assert_eq!(graph.observe(place(2), seen(2, &[0, 1], false, true)), places(&[2]));
+    assert_eq!(graph.observe(place(0), seen(0, &[], false, true)), places(&[]), "not what it owns");
+    assert_eq!(graph.observe(place(0), seen(0, &[], true, true)), places(&[0, 1, 2]), "it waits");
+    assert_eq!(graph.observe(place(2), seen(2, &[1], false, true)), places(&[0, 2]), "it forgot");
+    assert_eq!(graph.observe(place(1), seen(1, &[0], false, false)), places(&[0, 2]), "it is gone");
+    assert_eq!(graph.observe(place(0), seen(0, &[], true, false)), places(&[]));
+}
+
+#[test]
+fn another_object_in_the_same_place_is_another_owner() {
+    let mut graph = Graph::default();
+    graph.observe(place(1), seen(1, &[0], false, true));
+    graph.observe(place(2), seen(2, &[1], false, true));
+    let again = Observed { uid: "other".into(), ..seen(1, &[0], false, true) };
+    assert_eq!(graph.observe(place(1), again), places(&[1, 2]));
+}
+
+type Change = (usize, Vec<usize>, bool, bool);
+
+proptest! {
+    /// The index is what a scan would find, and whoever lost something is looked at.
+    #[test]
+    fn the_index_is_right_whatever_happens(
+        changes in vec((0..6usize, vec(0..6usize, 0..3), any::<bool>(), any::<bool>()), 0..40),
+    ) {
+        let mut graph = Graph::default();
+        let mut world: BTreeMap<usize, Observed> = BTreeMap::new();
+        let owned = |world: &BTreeMap<usize, Observed>, owner: usize| -> BTreeSet<Place> {
+            let names = |o: &Observed| o.owners.iter().any(|link| link.uid == uid(owner));
+            world.iter().filter(|(_, o)| names(o)).map(|(index, _)| place(*index)).collect()
+        };
+        for (index, owners, waits, present) in changes as Vec<Change> {
+            let owners: Vec<usize> = BTreeSet::from_iter(owners).into_iter().collect();
+            let observed = seen(index, &owners, waits, present);
+            let touched = graph.observe(place(index), observed.clone());
+            if !present {
+                let mut waiting = owned(&world, index);
+                waiting.remove(&place(index));
+                prop_assert!(waiting.is_subset(&touched));
+            }
+            match present {
+                true => drop(world.insert(index, observed)),
+                false => drop(world.remove(&index)),
+            }
+            for owner in 0..6 {
+                let expected = owned(&world, owner);
+                prop_assert_eq!(graph.owned_by(&uid(owner)), expected.clone());
+                prop_assert_eq!(graph.is_blocked(&uid(owner)), is_even(owner) && !expected.is_empty());
+            }
+        }
+    }
+}
