@@ -233,8 +233,8 @@ async fn killed_again_and_again() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mut rng = StdRng::seed_from_u64(7);
     let mut acknowledged = [0; WRITERS];
-    for _ in 0..10 * crate::soak() {
-        let commits = rng.random_range(1..400);
+    for _ in 0..5 * crate::soak() {
+        let commits = rng.random_range(1..300);
         let mut working = Working::start(directory.path(), acknowledged);
         working.progress(commits);
         acknowledged = working.kill();

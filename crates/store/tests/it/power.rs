@@ -29,7 +29,7 @@ async fn rounds(seed: u64, rounds: usize, luck: bool) {
     for _ in 0..rounds {
         let mounted = Mounted::new(&disk);
         let mut working = start(&mounted, acknowledged);
-        working.progress(rng.random_range(1..250));
+        working.progress(rng.random_range(1..200));
         // First what was acknowledged, then the cut: everything in it must have survived.
         let before = working.acknowledged;
         let after = disk.cut(luck.then_some(&mut rng));
@@ -43,13 +43,13 @@ async fn rounds(seed: u64, rounds: usize, luck: bool) {
 /// proves: an acknowledged commit is synced. The disk keeps nothing but what was.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_power_cut_loses_nothing_that_was_acknowledged() {
-    rounds(1, 6 * crate::soak(), false).await;
+    rounds(1, 3 * crate::soak(), false).await;
 }
 
 /// The same where parts of what was not synced have made it, in any order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_power_cut_that_tears_files_apart_loses_nothing_either() {
-    rounds(2, 6 * crate::soak(), true).await;
+    rounds(2, 3 * crate::soak(), true).await;
 }
 
 /// Proves that the disk forgets: without it, the tests above could not fail.
