@@ -3,7 +3,7 @@
 //! ```text
 //!   heads   key                created:8 modified:8                                       sum:8
 //!   values  key 00 revision:8  1 created:8 value | 2                                      sum:8
-//!   log     revision:8         before:8 count:2 { kind:1 previous:8 created:8 length:2 key }* sum:8
+//!   log     revision:8    before:8 count:2 { kind:1 previous:8 created:8 length:2 key }*  sum:8
 //!   meta    name               content                                                    sum:8
 //! ```
 //! `before` is the commit before this one, so that a row of the log that is gone is missed. Numbers

@@ -227,7 +227,7 @@ pub async fn verify(directory: &Path, acknowledged: &Acknowledged) {
     engine.close().await;
 }
 
-/// proves: kill -9 at random points loses no acknowledged commit and leaves none in part.
+/// Killing with -9 at random points loses no acknowledged commit and leaves none in part.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_again_and_again() {
     let directory = tempfile::tempdir().expect("a temporary directory");

@@ -40,7 +40,7 @@ async fn rounds(seed: u64, rounds: usize, luck: bool) {
     }
 }
 
-/// proves: an acknowledged commit is synced. The disk keeps nothing but what was.
+/// An acknowledged commit is synced: the disk keeps nothing but what was.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_power_cut_loses_nothing_that_was_acknowledged() {
     rounds(1, 3 * crate::soak(), false).await;
