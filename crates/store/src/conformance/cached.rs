@@ -29,8 +29,7 @@ impl<W: World> Cached<W> {
 
     async fn start(&self, engine: Arc<dyn Engine>) -> Arc<dyn Engine> {
         let incarnation = engine.incarnation();
-        let store = Store::start(engine, StoreOptions::default()).await;
-        let store = store.expect("a store starts on an engine");
+        let store = store_on(engine).await;
         self.stores.lock().insert(incarnation, store.clone());
         Arc::new(Front(store))
     }
@@ -40,6 +39,12 @@ impl<W: World> Cached<W> {
 impl<W: World> World for Cached<W> {
     async fn fresh(&self) -> Arc<dyn Engine> {
         self.start(self.world.fresh().await).await
+    }
+
+    async fn beside(&self, front: &Arc<dyn Engine>) -> Arc<dyn Engine> {
+        let store = self.stores.lock().get(&front.incarnation()).cloned();
+        let engine = Arc::clone(store.expect("this world made it").engine());
+        Arc::new(Front(store_on(self.world.beside(&engine).await).await))
     }
 
     fn durable(&self) -> bool {
@@ -55,6 +60,11 @@ impl<W: World> World for Cached<W> {
         drop(store);
         self.start(self.world.reopen(engine).await).await
     }
+}
+
+async fn store_on(engine: Arc<dyn Engine>) -> Store {
+    let started = Store::start(engine, StoreOptions::default()).await;
+    started.expect("a store starts on an engine")
 }
 
 #[derive(Debug)]

@@ -28,30 +28,79 @@ const KEYS: [&str; 3] = ["l/a", "l/b", "l/c"];
 /// Runs the clients and checks every key's history, the order of revisions over all keys, and
 /// that a watch tells the same story. `seed` varies what the clients do.
 pub async fn concurrency(world: &dyn World, seed: u64) {
+    run(world, seed, Clients { calls: CALLS, delete: true }).await;
+}
+
+/// The same while the engine may be unreachable at times, so that the outcome of some commits is
+/// unknown until the watch tells it. For `calls` calls per client; nothing is deleted, because
+/// then each commit can be told from all others by its value.
+pub async fn concurrency_with_faults(world: &dyn World, seed: u64, calls: u64) {
+    run(world, seed, Clients { calls, delete: false }).await;
+}
+
+#[derive(Clone, Copy)]
+struct Clients {
+    calls: u64,
+    delete: bool,
+}
+
+async fn run(world: &dyn World, seed: u64, how: Clients) {
     let engine = world.fresh().await;
-    let start = create(engine.as_ref(), "start", "0").await;
+    let start = settled(engine.as_ref(), "start").await;
     let mut watch = engine.watch("l/", start).await.expect("a watch opens");
+    let servers = [shared(&engine), world.beside(&engine).await];
     let clock = Arc::new(AtomicU64::new(1));
     let clients: Vec<_> = (0..CLIENTS)
-        .map(|client| {
+        .zip(servers.iter().cycle())
+        .map(|(client, engine)| {
             let rng = StdRng::seed_from_u64(seed * 1000 + client);
-            let next_value = client * CALLS;
-            let engine = shared(&engine);
-            tokio::spawn(Client { engine, clock: Arc::clone(&clock), rng, next_value }.run())
+            let (clock, next_value) = (Arc::clone(&clock), client * how.calls);
+            let client = Client { engine: shared(engine), clock, rng, next_value, how };
+            tokio::spawn(client.run())
         })
         .collect();
     let mut calls = Vec::new();
     for client in clients {
         calls.extend(client.await.expect("a client does not fail"));
     }
-    each_key_is_linearizable(&calls);
-    revisions_follow_time(&calls);
-    let last = calls.iter().filter_map(Made::revision).max().expect("something was committed");
+    // A last commit, so that everything before it is known to have been told.
+    let last = settled(engine.as_ref(), END).await;
     let mut told = Vec::new();
     for batch in until(&mut watch, last).await {
         told.extend(batch.changes.into_iter().map(|change| (batch.revision, brief_of(change))));
     }
+    told.retain(|(_, (key, _))| key != END);
+    resolve(&mut calls, &told);
+    each_key_is_linearizable(&calls);
+    revisions_follow_time(&calls);
     watch_tells_the_same(&calls, &told);
+}
+
+const END: &str = "l/end";
+
+/// Creates a key, however often it takes.
+async fn settled(engine: &dyn Engine, key: &str) -> Revision {
+    loop {
+        match engine.commit(vec![Op::create(key, "0")]).await {
+            Ok(revision) => return revision,
+            Err(Error::Conflict { actual: Some(revision), .. }) => return revision,
+            Err(Error::Uncertain { .. } | Error::Unreachable { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Settles the outcomes that were unknown: a value that the watch has told was committed, some
+/// time after it was sent; any other never was.
+fn resolve(calls: &mut Vec<Made>, told: &[(Revision, (String, Option<u64>))]) {
+    calls.retain_mut(|made| {
+        let Outcome::Unknown = made.outcome else { return true };
+        let Call::Put { value, .. } = made.call else { return false };
+        let found = told.iter().find(|(_, (_, told))| *told == Some(value));
+        let Some((revision, _)) = found else { return false };
+        (made.outcome, made.end) = (Outcome::Committed(*revision), u64::MAX);
+        true
+    });
 }
 
 /// One call as a client saw it.
@@ -67,7 +116,7 @@ impl Made {
     fn revision(&self) -> Option<Revision> {
         match self.outcome {
             Outcome::Committed(revision) => Some(revision),
-            Outcome::Got(_) | Outcome::Refused { .. } => None,
+            Outcome::Got(_) | Outcome::Refused { .. } | Outcome::Unknown => None,
         }
     }
 }
@@ -77,13 +126,14 @@ struct Client {
     clock: Arc<AtomicU64>,
     rng: StdRng,
     next_value: u64,
+    how: Clients,
 }
 
 impl Client {
     async fn run(mut self) -> Vec<Made> {
         let mut made = Vec::new();
         let mut known: BTreeMap<&str, Option<Held>> = BTreeMap::new();
-        for _ in 0..CALLS {
+        for _ in 0..self.how.calls {
             let key = KEYS[self.rng.random_range(0..KEYS.len())];
             let call = self.choose(known.get(key).copied().flatten());
             let start = self.tick();
@@ -111,7 +161,7 @@ impl Client {
         };
         match self.rng.random_range(0..10) {
             0..4 => Call::Get,
-            4 if expect != Expect::Absent => Call::Delete { expect },
+            4 if expect != Expect::Absent && self.how.delete => Call::Delete { expect },
             _ => {
                 self.next_value += 1;
                 Call::Put { expect, value: self.next_value }
@@ -121,14 +171,25 @@ impl Client {
 
     async fn perform(&self, key: &str, call: Call) -> Outcome {
         let op = match call {
-            Call::Get => return Outcome::Got(get(self.engine.as_ref(), key).await.map(held)),
+            Call::Get => return self.read(key).await,
             Call::Put { expect, value } => Op::put(key, value.to_string(), expect),
             Call::Delete { expect } => Op::Delete { key: key.into(), expect },
         };
         match self.engine.commit(vec![op]).await {
             Ok(revision) => Outcome::Committed(revision),
             Err(Error::Conflict { actual, .. }) => Outcome::Refused { actual },
+            Err(Error::Uncertain { .. } | Error::Unreachable { .. }) => Outcome::Unknown,
             Err(error) => panic!("{key}: {error}"),
+        }
+    }
+
+    async fn read(&self, key: &str) -> Outcome {
+        loop {
+            match self.engine.get(key).await {
+                Ok(entry) => return Outcome::Got(entry.map(held)),
+                Err(error) if error.retryable() => {}
+                Err(error) => panic!("{key}: {error}"),
+            }
         }
     }
 }

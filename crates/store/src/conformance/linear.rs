@@ -29,7 +29,11 @@ pub struct Held {
 pub enum Outcome {
     Got(Option<Held>),
     Committed(Revision),
-    Refused { actual: Option<Revision> },
+    Refused {
+        actual: Option<Revision>,
+    },
+    /// Nobody knows. Settle it before checking: such a call fits nowhere.
+    Unknown,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -168,7 +172,8 @@ fn step(state: Option<Held>, record: &Record) -> Option<Option<Held>> {
             fits.then_some(state)
         }
         (Call::Get, Outcome::Committed(_) | Outcome::Refused { .. })
-        | (Call::Put { .. } | Call::Delete { .. }, Outcome::Got(_)) => None,
+        | (Call::Put { .. } | Call::Delete { .. }, Outcome::Got(_))
+        | (Call::Get | Call::Put { .. } | Call::Delete { .. }, Outcome::Unknown) => None,
     }
 }
 

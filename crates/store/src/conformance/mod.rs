@@ -19,7 +19,7 @@ use async_trait::async_trait;
 
 pub use self::{
     cached::Cached,
-    concurrency::concurrency,
+    concurrency::{concurrency, concurrency_with_faults},
     leases::leases,
     linear::{Call, History, Outcome},
     model::model,
@@ -34,6 +34,12 @@ use crate::engine::Engine;
 pub trait World: Send + Sync {
     /// An engine without entries.
     async fn fresh(&self) -> Arc<dyn Engine>;
+
+    /// Another engine on the same data, as a second server has it; the same one where the data
+    /// belong to one process.
+    async fn beside(&self, engine: &Arc<dyn Engine>) -> Arc<dyn Engine> {
+        Arc::clone(engine)
+    }
 
     /// Whether data outlives the engine that wrote it.
     fn durable(&self) -> bool;

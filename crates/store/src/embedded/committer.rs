@@ -7,7 +7,7 @@ use fjall::{OwnedWriteBatch, PersistMode};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    Shared,
+    Shared, directory,
     format::{self, Kind, Logged, Version},
     options::count,
     sum::Sum,
@@ -107,7 +107,13 @@ impl Committer {
         let written = write.durability(Some(PersistMode::SyncData)).commit();
         count(&self.shared.counters.syncs, 1);
         if let Err(error) = written {
-            return Err(self.stop(&describe("write to the disk", &error)));
+            // Poisoned: something in the background has failed, and only the disk knows why.
+            let cause = if matches!(error, fjall::Error::Poisoned) {
+                directory::probe(self.tables.path())
+            } else {
+                describe("write to the disk", &error)
+            };
+            return Err(self.stop(&cause));
         }
         if let Err(error) = self.watermark.note(head) {
             return Err(self.stop(&format!("cannot note the last commit: {error}")));

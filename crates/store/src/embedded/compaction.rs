@@ -5,7 +5,7 @@
 //! place of, which is removed together with the log row. A crash in between leaves rows that the
 //! next opening removes.
 
-use std::{ops::Bound, sync::Arc};
+use std::{ops::Bound, sync::Arc, thread, time::Duration};
 
 use fjall::{PersistMode, Readable};
 
@@ -20,6 +20,9 @@ use crate::{error::Error, model::Revision};
 
 /// After this many commits were removed, their space is given back.
 const RECLAIM_AFTER: usize = 10_000;
+
+/// How often to look whether memory has been written to files; fjall has no way to wait for it.
+const FLUSH_POLL: Duration = Duration::from_millis(10);
 
 /// Commits removed in one batch: short enough that a commit waiting behind it does not notice.
 const SLICE: usize = 256;
@@ -50,12 +53,18 @@ pub(super) async fn reclaim(shared: &Arc<Shared>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes every table anew without what was removed from it. All are rotated first, which lets go
-/// of the journals that hold what is in them.
+/// Writes every table anew without what was removed from it. What is in memory goes to files
+/// first, which lets go of the journals that hold it.
 fn give_back(tables: &Tables) -> Result<(), Error> {
     let all = [&tables.log, &tables.values, &tables.heads, &tables.meta];
     for table in all {
-        table.rotate_memtable_and_wait().map_err(|error| failed("give space back", &error))?;
+        table.rotate_memtable().map_err(|error| failed("give space back", &error))?;
+    }
+    while all.iter().any(|table| table.sealed_memtable_count() != 0) {
+        // Says when the background, which we wait for, has failed and will never be done.
+        let alive = tables.db.persist(PersistMode::Buffer);
+        alive.map_err(|error| failed("give space back", &error))?;
+        thread::sleep(FLUSH_POLL);
     }
     for table in all {
         table.major_compact().map_err(|error| failed("give space back", &error))?;

@@ -51,6 +51,10 @@ pub(super) fn open(path: &Path, options: &EmbeddedOptions) -> Result<Opened, Ope
     let tables = open_tables(path, options, lock)?;
     let standing = match tables.standing().map_err(|error| named(path, error))? {
         Some(standing) => standing,
+        None if Watermark::exists(path) => {
+            let detail = "all that was written is gone".to_owned();
+            return Err(OpenError::Corrupt { path: path.to_owned(), detail });
+        }
         None => found(path, &tables)?,
     };
     tables.set_compacted(standing.compacted);
@@ -70,7 +74,40 @@ pub(super) fn open_tables(
         .worker_threads(1)
         .open()
         .map_err(|error| named(path, failed("open its files", &error)))?;
-    Tables::open(db, options, lock).map_err(|error| named(path, error))
+    let tables = Tables::open(path, db, options, lock).map_err(|error| named(path, error))?;
+    sync_tree(path).map_err(io_error("sync", path))?;
+    Ok(tables)
+}
+
+/// How much is written to find out what is wrong with a disk: about what the background writes.
+const PROBE_BYTES: usize = 1 << 20;
+
+/// Why writing to this directory fails, by trying it.
+pub(super) fn probe(path: &Path) -> String {
+    let file = path.join("PROBE");
+    let write = || {
+        let mut probe = File::create(&file)?;
+        probe.write_all(&vec![0; PROBE_BYTES])?;
+        probe.sync_all()
+    };
+    let tried = write();
+    let removed = fs::remove_file(&file);
+    match tried.and(removed) {
+        Ok(()) => "a write in the background failed, though the disk takes writes now".to_owned(),
+        Err(error) => format!("a write in the background failed: {error}"),
+    }
+}
+
+/// Makes the names of new files and directories durable, down from here: what is synced later is
+/// of use only if it can be found.
+fn sync_tree(path: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            sync_tree(&entry.path())?;
+        }
+    }
+    sync_directory(path)
 }
 
 /// Writes the first rows of a new store.
@@ -99,7 +136,11 @@ fn check_watermark(path: &Path, standing: &Standing) -> Result<Watermark, OpenEr
             let detail = format!("commits up to {noted} were durable, now they end at {head}");
             Err(OpenError::Corrupt { path: path.to_owned(), detail })
         }
-        Some(_) | None => Ok(watermark),
+        Some(_) | None => {
+            let established = watermark.establish(path, standing.head);
+            established.map_err(io_error("note the last commit in", path))?;
+            Ok(watermark)
+        }
     }
 }
 

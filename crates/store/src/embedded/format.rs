@@ -1,13 +1,14 @@
 //! The bytes of each row, and the checksum that guards them. Pure.
 //!
 //! ```text
-//!   heads   key                     created:8 modified:8                                    sum:8
-//!   values  key 00 revision:8       1 created:8 value | 2                                   sum:8
-//!   log     revision:8              before:8 count:2 { kind:1 previous:8 created:8 length:2 key }* sum:8
-//!   meta    name                    content                                                 sum:8
+//!   heads   key                created:8 modified:8                                       sum:8
+//!   values  key 00 revision:8  1 created:8 value | 2                                      sum:8
+//!   log     revision:8    before:8 count:2 { kind:1 previous:8 created:8 length:2 key }*  sum:8
+//!   meta    name               content                                                    sum:8
 //! ```
-//! `before` is the commit before this one, so that a row of the log that is gone is missed. Numbers are big-endian, so that revisions sort. A NUL ends the key in `values`; keys contain
-//! none, so versions sort by key and then by revision.
+//! `before` is the commit before this one, so that a row of the log that is gone is missed. Numbers
+//! are big-endian, so that revisions sort. A NUL ends the key in `values`; keys contain none, so
+//! versions sort by key and then by revision.
 
 use std::sync::Arc;
 

@@ -2,6 +2,7 @@
 
 use std::{
     fs::File,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -27,6 +28,7 @@ pub(super) struct Tables {
     pub log: Keyspace,
     pub meta: Keyspace,
     pub db: Database,
+    path: PathBuf,
     /// A copy of the row `compacted`, so that opening a watch does not read the disk.
     compacted: AtomicU64,
     _lock: File,
@@ -49,7 +51,12 @@ pub(super) struct Standing {
 }
 
 impl Tables {
-    pub fn open(db: Database, options: &EmbeddedOptions, lock: File) -> Result<Self, Error> {
+    pub fn open(
+        path: &Path,
+        db: Database,
+        options: &EmbeddedOptions,
+        lock: File,
+    ) -> Result<Self, Error> {
         let table = |name: &str| {
             let create =
                 || KeyspaceCreateOptions::default().max_memtable_size(options.memtable_bytes);
@@ -61,11 +68,17 @@ impl Tables {
             values: table("values")?,
             log: table("log")?,
             meta: table("meta")?,
+            path: path.to_owned(),
             compacted: AtomicU64::new(0),
             _lock: lock,
             announce: (announce.clone(), announce.drop_guard()),
             db,
         })
+    }
+
+    /// The directory of the store.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Cancelled once the directory can be opened again.

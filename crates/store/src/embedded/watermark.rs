@@ -6,7 +6,7 @@
 
 use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
 
-use super::format;
+use super::{directory::sync_directory, format};
 use crate::model::{Incarnation, Revision};
 
 const FILE: &str = "HEAD";
@@ -30,6 +30,18 @@ impl Watermark {
         };
         let noted = noted.map(|bytes| Revision(u64::from_be_bytes(bytes)));
         Ok((Self { file, incarnation }, noted))
+    }
+
+    /// Whether there is a note in a directory, which means that there was a store once.
+    pub fn exists(path: &Path) -> bool {
+        path.join(FILE).exists()
+    }
+
+    /// Makes the note itself durable; from then on the directory is known to hold a store.
+    pub fn establish(&self, path: &Path, head: Revision) -> io::Result<()> {
+        self.note(head)?;
+        self.file.sync_all()?;
+        sync_directory(path)
     }
 
     /// Notes that commits up to `head` are durable.

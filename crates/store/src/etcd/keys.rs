@@ -70,7 +70,8 @@ impl Keys {
     }
 }
 
-/// The end of the range of all keys with this prefix. Where there is none, etcd's own word for that: NUL.
+/// The end of the range of all keys with this prefix. Where there is none, etcd's own word for
+/// that: NUL.
 fn end_of(prefix: &[u8]) -> Bytes {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {

@@ -166,6 +166,15 @@ impl Store {
         Ok(())
     }
 
+    /// Forgets all but the last `keep` revisions of history. What a periodic task calls; with more
+    /// than one server it may be called on each.
+    pub async fn trim(&self, keep: u64) -> Result<(), Error> {
+        match self.revision().0.checked_sub(keep) {
+            Some(up_to) if 0 < up_to => self.compact(Revision(up_to)).await,
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Ends the watch on the engine and every watcher here. The engine stays open.
     pub async fn stop(&self) {
         self.inner.stop.cancel();

@@ -183,3 +183,17 @@ async fn a_cache_left_behind_starts_anew() {
     let error = next(&mut watcher).await.expect_err("what happened between is unknown");
     assert!(matches!(error, Error::Compacted { oldest: Revision(100), .. }), "{error:?}");
 }
+
+#[tokio::test]
+async fn trimming_keeps_the_last_revisions() {
+    let store = store(StoreOptions::default()).await;
+    store.trim(5).await.expect("there is nothing to trim yet");
+    let mut revisions = Vec::new();
+    for number in 0..10 {
+        revisions.push(create(&store, &format!("k/{number}")).await);
+    }
+    store.trim(5).await.expect("history can be trimmed");
+    assert!(matches!(store.watch("", revisions[3]), Err(Error::Compacted { .. })));
+    assert!(store.watch("", revisions[4]).is_ok(), "the last five are left");
+    assert_eq!(store.snapshot_now().len(), 10, "values stay");
+}

@@ -23,7 +23,7 @@ async fn fill(engine: &dyn Engine, round: &str, count: usize) {
     }
 }
 
-/// proves: the backup is one moment of a store that goes on, and comes back as it was.
+/// The backup is one moment of a store that goes on, and comes back as it was.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_running_store_is_backed_up_and_restored() {
     let directory = tempfile::tempdir().expect("a temporary directory");

@@ -5,16 +5,16 @@ use orrery_store::conformance::{self, Cached, World};
 use crate::worlds::{Embedded, Etcd, Memory};
 
 /// How many seeds the random checks run with here; a soak run uses more.
-const SEEDS: u64 = 4;
+const SEEDS: u64 = 2;
 
 async fn concurrency(world: impl World) {
-    for seed in 0..SEEDS {
+    for seed in 0..SEEDS * crate::soak() as u64 {
         conformance::concurrency(&world, seed).await;
     }
 }
 
 async fn model(world: impl World) {
-    for seed in 0..SEEDS {
+    for seed in 0..SEEDS * crate::soak() as u64 {
         conformance::model(&world, seed).await;
     }
 }

@@ -1,14 +1,26 @@
 //! What is special about the engine on etcd: members that die, TLS, names and passwords, sharing.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use orrery_store::{
     Engine, Error, EtcdOptions, Expect, Op, Store, StoreOptions,
+    conformance::{self, Cached},
     etcd::{Credentials, EtcdTls},
     open_etcd,
 };
 
-use crate::etcd_cluster::{Cluster, ServerTls};
+use rand::{Rng, SeedableRng, rngs::StdRng};
+
+use crate::{
+    etcd_cluster::{Cluster, ServerTls},
+    worlds::Etcd,
+};
 
 async fn open(options: EtcdOptions) -> Arc<dyn Engine> {
     open_etcd(options).await.unwrap_or_else(|error| panic!("{error}"))
@@ -42,48 +54,34 @@ async fn two_servers_see_each_others_writes_at_once() {
     }
 }
 
-/// Repeats a create until it is certain that it happened, as a caller has to.
-async fn create_surely(store: &Store, key: &str) {
-    loop {
-        match store.commit(vec![Op::create(key, "v")]).await {
-            Ok(_) => return,
-            Err(Error::Conflict { .. }) => return,
-            Err(Error::Uncertain { .. } | Error::Unreachable { .. }) => {}
-            Err(error) => panic!("{error}"),
-        }
-    }
-}
-
-/// Members die and come back one after the other; nothing is lost, and the cache and its watchers
-/// follow on another member without gap or repetition.
+/// Two servers on three members, of which one after the other dies and comes back: every history
+/// is still that of a single copy, and the watch tells it without gap or repetition.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_member_that_dies_is_not_missed() {
-    let mut cluster = Cluster::start(3);
-    let store = store(cluster.options("r/"), "k/").await;
-    let start = store.revision();
-    let mut watcher = store.watch("k/", start).expect("now can be watched from");
-    let mut keys = Vec::new();
-    for round in 0..cluster.size() {
-        for number in 0..10 {
-            let key = format!("k/{round}-{number}");
-            create_surely(&store, &key).await;
-            keys.push(key);
-            if number == 3 {
-                cluster.kill(round);
-            }
+async fn members_that_die_are_not_missed() {
+    let etcd = Etcd::new(3);
+    let cluster = etcd.cluster();
+    let world = Cached::new(etcd);
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let killing = tokio::task::spawn_blocking(move || {
+        let mut rng = StdRng::seed_from_u64(3);
+        let mut killed = 0;
+        while !stopped.load(Ordering::Relaxed) {
+            let member = rng.random_range(0..3);
+            cluster.lock().kill(member);
+            std::thread::sleep(Duration::from_millis(rng.random_range(50..800)));
+            cluster.lock().restart(member);
+            std::thread::sleep(Duration::from_millis(rng.random_range(200..1500)));
+            killed += 1;
         }
-        cluster.restart(round);
+        killed
+    });
+    for seed in 0..crate::soak() as u64 {
+        conformance::concurrency_with_faults(&world, seed, 40).await;
     }
-    let mut seen = Vec::new();
-    let patience = Duration::from_secs(30);
-    while seen.len() < keys.len() {
-        let next = tokio::time::timeout(patience, watcher.next()).await.expect("in time");
-        let batch = next.expect("the watcher goes on");
-        seen.extend(batch.events.iter().map(|event| event.key().to_string()));
-    }
-    assert_eq!(seen, keys, "each once, in order");
-    let snapshot = store.snapshot().await.expect("it answers");
-    assert_eq!(snapshot.len(), keys.len());
+    stop.store(true, Ordering::Relaxed);
+    let killed = killing.await.expect("killing goes well");
+    assert!(0 < killed, "members were killed meanwhile");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

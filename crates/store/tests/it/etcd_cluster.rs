@@ -68,10 +68,6 @@ impl Cluster {
         EtcdOptions { tls: Some(tls), ..self.options(root) }
     }
 
-    pub fn size(&self) -> usize {
-        self.members.len()
-    }
-
     fn endpoint(&self, member: usize) -> String {
         format!("127.0.0.1:{}", self.members[member].client_port)
     }

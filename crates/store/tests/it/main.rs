@@ -3,8 +3,17 @@
 
 mod backup;
 mod conformance;
+mod crash;
 mod damage;
+mod disk;
 mod embedded;
 mod etcd;
 mod etcd_cluster;
+mod power;
 mod worlds;
+
+/// How much longer the random tests run than they must: 1, or what `ORRERY_SOAK` says.
+fn soak() -> usize {
+    let asked = std::env::var("ORRERY_SOAK").ok();
+    asked.map_or(1, |text| text.parse().expect("ORRERY_SOAK is a number"))
+}

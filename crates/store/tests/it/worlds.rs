@@ -74,19 +74,25 @@ impl World for Embedded {
 
 /// Engines on one etcd cluster, each under a root of its own.
 pub struct Etcd {
-    cluster: Cluster,
+    cluster: Arc<parking_lot::Mutex<Cluster>>,
     roots: AtomicUsize,
     root_of: Mutex<HashMap<Incarnation, String>>,
 }
 
 impl Etcd {
     pub fn new(size: usize) -> Self {
-        let cluster = Cluster::start(size);
+        let cluster = Arc::new(parking_lot::Mutex::new(Cluster::start(size)));
         Self { cluster, roots: AtomicUsize::new(0), root_of: Mutex::default() }
     }
 
+    /// The cluster, for a test that kills its members.
+    pub fn cluster(&self) -> Arc<parking_lot::Mutex<Cluster>> {
+        Arc::clone(&self.cluster)
+    }
+
     async fn open(&self, root: String) -> Arc<dyn Engine> {
-        let opened = open_etcd(self.cluster.options(&root)).await;
+        let options = self.cluster.lock().options(&root);
+        let opened = open_etcd(options).await;
         let engine = opened.unwrap_or_else(|error| panic!("{error}"));
         self.root_of.lock().await.insert(engine.incarnation(), root);
         engine
@@ -98,6 +104,11 @@ impl World for Etcd {
     async fn fresh(&self) -> Arc<dyn Engine> {
         let number = self.roots.fetch_add(1, Ordering::Relaxed);
         self.open(format!("test{number}/")).await
+    }
+
+    async fn beside(&self, engine: &Arc<dyn Engine>) -> Arc<dyn Engine> {
+        let root = self.root_of.lock().await.get(&engine.incarnation()).cloned();
+        self.open(root.expect("this world opened it")).await
     }
 
     fn durable(&self) -> bool {
