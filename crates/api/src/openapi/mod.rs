@@ -9,6 +9,7 @@
 mod core;
 mod meta;
 mod operation;
+pub mod protobuf;
 mod resource;
 mod schema;
 mod v2;

@@ -123,3 +123,33 @@ fn what_the_server_owns_cannot_be_written() {
     let methods: Vec<&str> = item.keys().map(String::as_str).collect();
     assert_eq!(methods, ["parameters", "get"]);
 }
+
+/// The protobuf form holds what the JSON form holds: its texts are all in there.
+#[test]
+fn the_protobuf_form_says_the_same() {
+    let document = swagger(&mk_scheme());
+    let bytes = super::protobuf::encode(&document);
+    let holds = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    for name in document["definitions"].as_object().expect("definitions").keys() {
+        assert!(holds(name), "{name}");
+    }
+    for path in document["paths"].as_object().expect("paths").keys() {
+        assert!(holds(path), "{path}");
+    }
+    assert!(holds("x-kubernetes-group-version-kind"));
+    let fields = wire_fields(&bytes);
+    assert_eq!(fields, [1, 2, 8, 9], "swagger, info, paths and definitions, once each");
+}
+
+/// The numbers of the fields of a message, all of which are texts or messages.
+fn wire_fields(mut bytes: &[u8]) -> Vec<u32> {
+    let mut found = Vec::new();
+    while !bytes.is_empty() {
+        let (tag, kind) = prost::encoding::decode_key(&mut bytes).expect("a key");
+        assert_eq!(kind, prost::encoding::WireType::LengthDelimited);
+        let length = prost::encoding::decode_varint(&mut bytes).expect("a length");
+        bytes = &bytes[usize::try_from(length).expect("small")..];
+        found.push(tag);
+    }
+    found
+}

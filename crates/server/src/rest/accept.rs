@@ -58,11 +58,13 @@ fn negotiate<T>(
     ranges.retain(|range| 0.0 < range.quality);
     // The sort is stable: equal preferences keep their order.
     ranges.sort_by(|a, b| b.quality.total_cmp(&a.quality));
-    ranges.iter().find_map(understand).ok_or_else(|| {
-        let message =
-            "only the following media types are accepted: application/json, application/yaml";
-        Failure::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
-    })
+    ranges.iter().find_map(understand).ok_or_else(not_acceptable)
+}
+
+/// No form that the client accepts is one that we speak.
+pub fn not_acceptable() -> Failure {
+    let message = "only the following media types are accepted: application/json, application/yaml";
+    Failure::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
 }
 
 fn resource_form(range: &MediaRange<'_>) -> Option<Form> {

@@ -5,13 +5,14 @@ use super::call::Call;
 use super::failure::{Cause, Failure};
 use super::patching::absent_project;
 use super::query;
-use super::read::{self, Selection};
+use super::read;
 use super::render::{self, ListHead};
+use super::selection::Selection;
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::Response;
 use orrery_api::Object;
-use orrery_hub::{DeleteOptions, Error, ListOptions, ObjectName, Revision};
+use orrery_hub::{DeleteOptions, Error, ObjectName, Revision};
 use serde_json::{Value, json};
 
 /// What the body of a deletion asks for.
@@ -51,9 +52,8 @@ pub async fn collection(
     if wanted.uid.is_some() || wanted.revision.is_some() {
         return Err(Failure::bad_request("preconditions are for one object, not for a collection"));
     }
-    let Selection { labels, fields } = Selection::of(&call.resource, &call.query)?;
-    let options = ListOptions { project, labels, fields, ..ListOptions::default() };
-    let page = read::page(call, options).await?;
+    let selection = Selection::of(&call.resource, &call.query, project)?;
+    let page = read::page(call, selection, 0, None).await?;
     let mut deleted = Vec::new();
     for object in page.items {
         let name = ObjectName::of(&object);

@@ -29,6 +29,7 @@ mod read;
 mod render;
 mod resource;
 mod review;
+mod selection;
 mod table;
 mod watch;
 mod wire;

@@ -1,6 +1,6 @@
 //! OpenAPI documents over HTTP.
 use super::Rest;
-use super::accept::Form;
+use super::accept::{self, Form};
 use super::discovery::hash;
 use super::failure::Failure;
 use super::render;
@@ -20,6 +20,8 @@ pub struct OpenApi {
     index: Value,
     documents: Vec<Stored>,
     swagger: String,
+    /// The same in protobuf.
+    swagger_bytes: Vec<u8>,
 }
 
 struct Stored {
@@ -42,8 +44,10 @@ impl OpenApi {
             .iter()
             .map(|stored| (stored.path.clone(), json!({ "serverRelativeURL": stored.address() })))
             .collect();
-        let swagger = openapi::swagger(scheme).to_string();
-        Self { index: json!({ "paths": paths }), documents, swagger }
+        let swagger = openapi::swagger(scheme);
+        let swagger_bytes = openapi::protobuf::encode(&swagger);
+        let (index, swagger) = (json!({ "paths": paths }), swagger.to_string());
+        Self { index, documents, swagger, swagger_bytes }
     }
 }
 
@@ -86,16 +90,24 @@ pub async fn document(
     }
 }
 
-/// `/openapi/v2`, as JSON. Clients that insist on its protobuf form are told that it is not here, and
-/// those since kubectl 1.29 do without.
+/// `/openapi/v2`: JSON, or the protobuf form for clients that ask for it.
 pub async fn v2(State(rest): State<Arc<Rest>>, headers: HeaderMap) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let ranges = accept.unwrap_or("*/*").split(',').filter_map(|range| range.split(';').next());
-    let mut ranges = ranges.map(str::trim);
-    if ranges.any(|range| matches!(range, "application/json" | "application/*" | "*/*")) {
-        return json_text(&rest.openapi.swagger);
+    for range in ranges.map(str::trim) {
+        match range {
+            "application/json" | "application/*" | "*/*" => {
+                return json_text(&rest.openapi.swagger);
+            }
+            openapi::protobuf::MEDIA_TYPE | openapi::protobuf::MEDIA_TYPE_ASKED => {
+                let mut response = Response::new(Body::from(rest.openapi.swagger_bytes.clone()));
+                set(&mut response, header::CONTENT_TYPE, openapi::protobuf::MEDIA_TYPE);
+                return response;
+            }
+            _ => {}
+        }
     }
-    Failure::unknown_path().into_response()
+    accept::not_acceptable().into_response()
 }
 
 fn json_text(text: &str) -> Response {

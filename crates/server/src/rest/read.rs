@@ -1,35 +1,13 @@
 //! Reading: one object, or many.
 use super::call::Call;
-use super::faces;
 use super::failure::Failure;
 use super::patching::absent_project;
 use super::query::{Query, Version, VersionMatch};
 use super::render::{self, ListHead};
-use super::resource::{Face, Resource};
+use super::selection::Selection;
 use axum::http::StatusCode;
 use axum::response::Response;
-use orrery_api::{FieldSelector, LabelSelector};
 use orrery_hub::{Error, ListOptions, ObjectName, Page, Part, Revision, StatusOptions};
-
-/// What a selector selects, for lists and watches alike.
-pub struct Selection {
-    pub labels: LabelSelector,
-    pub fields: FieldSelector,
-}
-
-impl Selection {
-    pub fn of(resource: &Resource, query: &Query) -> Result<Self, Failure> {
-        let refused = |error: orrery_api::SelectorError| Failure::bad_request(error.to_string());
-        let fields = match resource.face {
-            Face::Own | Face::Namespace => query.fields.clone(),
-            Face::CoreEvent => faces::own_event_selector(&query.fields),
-        };
-        Ok(Self {
-            labels: LabelSelector::parse(&query.labels).map_err(refused)?,
-            fields: FieldSelector::parse(&fields, &resource.kind).map_err(refused)?,
-        })
-    }
-}
 
 pub async fn get(call: &Call, name: &ObjectName, part: Part) -> Result<Response, Failure> {
     let resource = &call.resource;
@@ -46,16 +24,9 @@ pub async fn get(call: &Call, name: &ObjectName, part: Part) -> Result<Response,
 }
 
 pub async fn list(call: &Call, project: Option<String>) -> Result<Response, Failure> {
-    let Selection { labels, fields } = Selection::of(&call.resource, &call.query)?;
+    let selection = Selection::of(&call.resource, &call.query, project)?;
     call.check_version(call.query.version).await?;
-    let options = ListOptions {
-        project,
-        labels,
-        fields,
-        limit: call.query.limit,
-        continue_from: call.query.continue_from.clone(),
-    };
-    let page = page(call, options).await?;
+    let page = page(call, selection, call.query.limit, call.query.continue_from.clone()).await?;
     check_exact(&call.query, page.revision)?;
     let head = ListHead { version: page.revision.to_string(), continue_from: page.continue_from };
     let value = call.renderer().list(&page.items, &head)?;
@@ -63,9 +34,24 @@ pub async fn list(call: &Call, project: Option<String>) -> Result<Response, Fail
 }
 
 /// One page. A project that is not there holds nothing, which is no error in this dialect.
-pub async fn page(call: &Call, options: ListOptions) -> Result<Page, Failure> {
+pub async fn page(
+    call: &Call,
+    mut selection: Selection,
+    limit: usize,
+    continue_from: Option<String>,
+) -> Result<Page, Failure> {
+    let options = ListOptions {
+        project: selection.project.clone(),
+        labels: std::mem::take(&mut selection.labels),
+        fields: std::mem::take(&mut selection.fields),
+        limit,
+        continue_from,
+    };
     match call.resource.accessor.list(options).await {
-        Ok(page) => Ok(page),
+        Ok(mut page) => {
+            page.items.retain(|item| selection.fits(item));
+            Ok(page)
+        }
         Err(Error::ProjectNotFound { .. }) => {
             let revision = call.current_revision().await?;
             Ok(Page { items: Vec::new(), revision, continue_from: None })

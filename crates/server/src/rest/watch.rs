@@ -10,8 +10,8 @@
 use super::call::Call;
 use super::failure::Failure;
 use super::query::{Query, Version};
-use super::read::Selection;
 use super::render::Renderer;
+use super::selection::Selection;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
@@ -26,13 +26,17 @@ use std::time::Duration;
 const LIFE_MIN: Duration = Duration::from_secs(1800);
 
 pub async fn watch(call: &Call, project: Option<String>) -> Result<Response, Failure> {
-    let Selection { labels, fields } = Selection::of(&call.resource, &call.query)?;
+    let mut selection = Selection::of(&call.resource, &call.query, project)?;
     call.check_version(call.query.version).await?;
-    let name = fields.exact("metadata.name").map(str::to_owned);
-    let after = start(call).await?;
-    let options = WatchOptions { project, name, labels, fields, after };
+    let options = WatchOptions {
+        project: selection.project.clone(),
+        name: selection.fields.exact("metadata.name").map(str::to_owned),
+        labels: std::mem::take(&mut selection.labels),
+        fields: std::mem::take(&mut selection.fields),
+        after: start(call).await?,
+    };
     let body = match call.resource.accessor.watch(options).await {
-        Ok(events) => Body::from_stream(lines(call, events)),
+        Ok(events) => Body::from_stream(lines(call, events, selection)),
         // Under this dialect a watch that cannot begin is a stream with one event.
         Err(error @ orrery_hub::Error::Expired { .. }) => {
             let failure = Failure::of(error, &call.resource, "");
@@ -63,6 +67,7 @@ async fn start(call: &Call) -> Result<Option<Revision>, Failure> {
 fn lines(
     call: &Call,
     events: WatchStream,
+    selection: Selection,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> + use<> {
     let life = call.query.timeout.unwrap_or_else(default_life);
     let stop = call.stop.clone();
@@ -76,6 +81,7 @@ fn lines(
         events,
         writer: Writer {
             renderer: call.renderer(),
+            selection,
             bookmarks: call.query.bookmarks,
             announce_end: call.query.initial_events == Some(true),
             first: true,
@@ -118,6 +124,7 @@ impl State {
 /// Turns events into lines.
 struct Writer {
     renderer: Renderer,
+    selection: Selection,
     bookmarks: bool,
     /// The next bookmark ends the initial events, and the client waits for it.
     announce_end: bool,
@@ -136,6 +143,9 @@ impl Writer {
                 return Ok(self.bookmarks.then(|| line("BOOKMARK", &bookmark())));
             }
         };
+        if !self.selection.fits(object) {
+            return Ok(None);
+        }
         let first = std::mem::take(&mut self.first);
         Ok(Some(line(kind, &self.renderer.watched(object, first)?)))
     }
