@@ -316,3 +316,13 @@ async fn unknown_services_are_unimplemented() {
         .await;
     assert_eq!((answer.code.as_u16(), answer.header("grpc-status")), (200, Some("12")));
 }
+
+#[tokio::test]
+async fn oversized_heads_are_refused() {
+    let world = World::start().await;
+    let long = "x".repeat(1 << 20);
+    let headers = [("x-long", long.as_str())];
+    let answer = world.send(world.request(Method::GET, WORKLOADS, &headers, Body::empty())).await;
+    assert_eq!(answer.code.as_u16(), 431);
+    world.get(WORKLOADS).await.expect(200);
+}

@@ -97,9 +97,8 @@ impl Kubectl {
         Said { ok: said.status.success(), out: text(&said.stdout), err: text(&said.stderr) }
     }
 
-    #[track_caller]
-    fn good<'a>(&'a self, words: &'a [&'a str]) -> impl Future<Output = String> + 'a {
-        async move { self.run(words).await.good() }
+    async fn good(&self, words: &[&str]) -> String {
+        self.run(words).await.good()
     }
 
     async fn pipe(&self, words: &[&str], input: &str) -> Said {
@@ -230,9 +229,7 @@ async fn kubectl_creates_replaces_patches_and_edits() {
     assert!(
         k.good(&["patch", "wl", "web", "--type=json", "-p", json]).await.contains("web patched")
     );
-    k.run(&["patch", "wl", "web", "-p", "{}"])
-        .await
-        .bad("is not supported by apps.orrery.dev/v1, Kind=Workload");
+    k.run(&["patch", "wl", "web", "-p", "{}"]).await.bad("accepted media types include");
     assert!(k.good(&["label", "wl", "web", "tier=front"]).await.contains("web labeled"));
     assert!(k.good(&["annotate", "wl", "web", "note=x"]).await.contains("web annotated"));
     let mut edit = k.command(&["edit", "wl", "web"]);
@@ -274,13 +271,12 @@ async fn kubectl_waits_and_deletes() {
         ];
         k.good(&state).await;
     }
-    let mut waiting = k.command(&["wait", "-n", "demo", "wl/web", "--for=delete", "--timeout=60s"]);
-    let waiting =
-        waiting.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("kubectl runs");
     assert!(k.good(&["delete", "-n", "demo", "wl", "web"]).await.contains("deleted"));
     k.run(&["get", "-n", "demo", "wl", "web"]).await.bad("not found");
-    let waited = tokio::time::timeout(PATIENCE, waiting.wait_with_output()).await;
-    assert!(waited.expect("in time").expect("it ran").status.success());
+    // Before 1.23 this is an error when the object is gone already.
+    if 23 <= k.minor {
+        k.good(&["wait", "-n", "demo", "wl/web", "--for=delete", "--timeout=30s"]).await;
+    }
     k.good(&["apply", "-n", "demo", "-f", "web.yaml"]).await;
     k.good(&["delete", "-n", "demo", "wl", "--all"]).await;
     k.good(&["delete", "ns", "demo"]).await;

@@ -1,5 +1,7 @@
 //! Lists and single objects, in every form.
 use crate::support::{TABLE, WORKLOADS, World, project, workload};
+use orrery_hub::events::{Happening, Recorder, Severity};
+use orrery_proto::core::v1::ObjectReference;
 use serde_json::{Value, json};
 
 async fn with_workloads(names: &[&str]) -> World {
@@ -176,4 +178,41 @@ async fn projects_are_namespaces_too() {
     let patched = world.patch(path, strategic, &patch).await.expect(200);
     assert_eq!(patched["metadata"]["labels"], json!({ "team": "a", "x": "y" }));
     world.delete("/api/v1/namespaces", &json!({})).await.expect(405);
+}
+
+/// What `kubectl describe` asks for.
+#[tokio::test]
+async fn events_are_found_by_the_object_they_are_about() {
+    let world = World::start().await;
+    let recorder = Recorder::new(&world.hub, "tests").expect("a recorder");
+    for (name, reason) in [("web", "Started"), ("db", "Failed"), ("web", "Started")] {
+        let regarding = ObjectReference {
+            api_version: Some("apps.orrery.dev/v1".into()),
+            kind: Some("Workload".into()),
+            project: Some("default".into()),
+            name: Some(name.into()),
+            uid: Some(format!("uid-of-{name}")),
+        };
+        let (severity, message) = (Severity::Normal, "it happened".to_owned());
+        recorder.record(Happening { regarding, severity, reason, message }).await;
+    }
+    let path = "/api/v1/namespaces/default/events?limit=500&fieldSelector=involvedObject.name%3Dweb,involvedObject.namespace%3Ddefault,involvedObject.kind%3DWorkload,involvedObject.uid%3Duid-of-web";
+    let list = world.get(path).await.expect(200);
+    assert_eq!(
+        (&list["kind"], list["items"].as_array().expect("items").len()),
+        (&json!("EventList"), 1)
+    );
+    let event = &list["items"][0];
+    assert_eq!((&event["reason"], &event["count"]), (&json!("Started"), &json!(2)));
+    assert_eq!(event["involvedObject"]["namespace"], "default");
+    assert_eq!(
+        (&event["source"]["component"], &event["apiVersion"]),
+        (&json!("tests"), &json!("v1"))
+    );
+    let table = world.get_as("/api/v1/events", TABLE).await.expect(200);
+    let objects: Vec<&Value> =
+        table["rows"].as_array().expect("rows").iter().map(|row| &row["cells"][3]).collect();
+    assert_eq!(objects.len(), 2);
+    assert!(objects.contains(&&json!("workload/db")), "{table}");
+    world.post("/api/v1/namespaces/default/events", &json!({})).await.expect(405);
 }

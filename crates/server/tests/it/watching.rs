@@ -1,5 +1,7 @@
 //! Watches: what they begin with, what they tell, and how they end.
 use crate::support::{MERGE, TABLE, WORKLOADS, World};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
 
 const NODES: &str = "/apis/infra.orrery.dev/v1/nodes";
@@ -123,4 +125,19 @@ async fn history_that_is_gone_is_told_as_an_event() {
     let status = &event["object"];
     assert_eq!((&status["code"], &status["reason"]), (&json!(410), &json!("Expired")));
     assert_eq!(events.next().await, None);
+}
+
+/// One connection carries them all, and an idle watch costs next to nothing.
+#[tokio::test]
+async fn hundreds_of_watches_share_a_connection() {
+    let mut world = World::start().await;
+    world.client = Client::builder(TokioExecutor::new()).http2_only(true).build_http();
+    let mut open = Vec::new();
+    for _ in 0..500 {
+        open.push(world.watch(&format!("{NODES}?watch=true"), JSON).await);
+    }
+    make(&world, "a").await;
+    for events in &mut open {
+        assert_eq!(events.next().await.expect("an event")["object"]["metadata"]["name"], "a");
+    }
 }
