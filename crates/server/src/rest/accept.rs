@@ -131,6 +131,7 @@ impl<'a> MediaRange<'a> {
 mod tests {
     use super::*;
     use axum::http::HeaderValue;
+    use proptest::prelude::*;
 
     fn mk_headers(accept: &'static str) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -182,5 +183,16 @@ mod tests {
         check_discovery(both, DiscoveryForm::Aggregated("v2"));
         check_discovery("application/json", DiscoveryForm::Plain);
         check_discovery("", DiscoveryForm::Plain);
+    }
+
+    proptest! {
+        #[test]
+        fn any_header_is_answered(accept in "[ -~]{0,64}") {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, HeaderValue::from_str(&accept).expect("a value"));
+            if let Err(failure) = form(&headers) {
+                prop_assert_eq!(failure.code.as_u16(), 406);
+            }
+        }
     }
 }

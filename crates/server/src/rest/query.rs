@@ -234,6 +234,7 @@ fn unsupported(kind: &str, field: &str, found: &str, known: &[&str]) -> Failure 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[track_caller]
     fn check(raw: &str, expect: Query) {
@@ -275,5 +276,14 @@ mod tests {
         refuse("sendInitialEvents=true", 422);
         refuse("watch=true&sendInitialEvents=true", 422);
         refuse("watch=true&resourceVersion=5&resourceVersionMatch=NotOlderThan", 422);
+    }
+
+    proptest! {
+        #[test]
+        fn any_query_is_answered(raw in "[a-zA-Z]{0,12}=?[ -~]{0,24}(&(limit|watch|dryRun|resourceVersion)=[ -~]{0,12})?") {
+            if let Err(failure) = Query::parse(&raw) {
+                prop_assert!(matches!(failure.code.as_u16(), 400 | 422), "{}", failure.message);
+            }
+        }
     }
 }

@@ -3,8 +3,11 @@
 //! Where kubectl is the dispatcher of a cloud SDK, the real one beside it is used. An older kubectl
 //! (Debian's) does what it can: each test says which version it needs.
 use crate::support::{PATIENCE, World};
+use orrery_pki::{Authority, IssueRequest, Role, Validity};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 
@@ -62,12 +65,16 @@ fn find() -> (PathBuf, u32) {
 
 impl Kubectl {
     async fn start() -> Self {
+        let world = World::start().await;
+        let cluster = format!("server: {}", world.url());
+        Self::with(world, &cluster, "")
+    }
+
+    fn with(world: World, cluster: &str, user: &str) -> Self {
         let (program, minor) = find();
         let home = tempfile::tempdir().expect("a folder");
-        let world = World::start().await;
         let config = format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: o\nclusters: [{{name: o, cluster: {{server: {}}}}}]\nusers: [{{name: o, user: {{}}}}]\ncontexts: [{{name: o, context: {{cluster: o, user: o, namespace: default}}}}]\n",
-            world.url()
+            "apiVersion: v1\nkind: Config\ncurrent-context: o\nclusters: [{{name: o, cluster: {{{cluster}}}}}]\nusers: [{{name: o, user: {{{user}}}}}]\ncontexts: [{{name: o, context: {{cluster: o, user: o, namespace: default}}}}]\n",
         );
         std::fs::write(home.path().join("kubeconfig"), config).expect("written");
         std::fs::write(home.path().join("web.yaml"), WORKLOAD).expect("written");
@@ -300,4 +307,41 @@ async fn kubectl_asks_what_it_may_do() {
     k.run(&["delete", "ns", "system"]).await.bad("(Forbidden)");
     assert!(Path::new(&k.file("cache")).is_dir() || k.minor < 22, "discovery was cached");
     drop(k.world);
+}
+
+/// A certificate says who someone is, over HTTP/2 as kubectl speaks it on TLS.
+#[tokio::test]
+async fn kubectl_shows_its_certificate() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let domain = "orrery.test".parse().expect("a domain");
+    let validity = Validity::starting(now(), Duration::from_secs(3600));
+    let authority = Authority::generate(&domain, validity).expect("an authority");
+    let issue = |role, name: &str| {
+        let request = IssueRequest::new(role, name).ip(Ipv4Addr::LOCALHOST);
+        let issued = authority.issue(&request, validity).expect("issued");
+        issued.write_to(&folder.path().join(name)).expect("written")
+    };
+    let (server, user) = (issue(Role::Server, "server"), issue(Role::User, "alice"));
+    let path = |file: &Option<PathBuf>| file.as_ref().expect("a file").display().to_string();
+    let world = World::start_with(server).await;
+    let cluster = format!(
+        "server: \"https://{}\", certificate-authority: {}",
+        world.address,
+        path(&user.root)
+    );
+    let who =
+        format!("client-certificate: {}, client-key: {}", path(&user.certificate), path(&user.key));
+    let k = Kubectl::with(world, &cluster, &who);
+    k.good(&["apply", "-f", "web.yaml"]).await;
+    assert!(k.good(&["get", "wl"]).await.contains("web"));
+    if 28 <= k.minor {
+        let me = k.good(&["auth", "whoami"]).await;
+        assert!(me.contains("alice") && me.contains("orrery:user"), "{me}");
+    }
+}
+
+/// The one place of these tests that reads the clock: certificates are judged by the real one.
+#[allow(clippy::disallowed_methods)]
+fn now() -> std::time::SystemTime {
+    std::time::SystemTime::now()
 }

@@ -62,10 +62,15 @@ impl Answer {
 
 impl World {
     pub async fn start() -> Self {
+        Self::start_with(TlsFiles::default()).await
+    }
+
+    /// With certificates, or without.
+    pub async fn start_with(tls: TlsFiles) -> Self {
         let options = ServerOptions {
             listen: ([127, 0, 0, 1], 0).into(),
             store: StoreOptions::Memory,
-            tls: TlsFiles::default(),
+            tls,
             allow_plain: false,
             group_suffix: "orrery.dev".into(),
         };
