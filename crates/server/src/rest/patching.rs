@@ -125,6 +125,8 @@ async fn attempt_patch(
         Err(Error::NotFound { .. }) if creates(patch, options.part) => {
             (patch.onto(Value::Object(Map::new())).map_err(unusable)?, Precondition::Absent)
         }
+        // Whoever would create the object must learn that its project is what is missing.
+        Err(error) if creates(patch, options.part) => return Err(failed(error).into()),
         Err(error) => return Err(failed(absent_project(error, resource, name)).into()),
     };
     let given = read(resource, name, value, options.validation)?;

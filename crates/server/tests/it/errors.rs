@@ -142,6 +142,11 @@ async fn objects_that_are_not_there_or_are_already() {
     .await;
     assert_eq!(status["details"]["kind"], "namespaces");
     let inside = format!("{lost}/a");
+    let applied = format!("{inside}?fieldManager=me");
+    let (headers, body): (&[(&str, &str)], _) =
+        (&[("content-type", APPLY)], workload("a").to_string());
+    let missing = case(Method::PATCH, &applied, 404, "NotFound", "namespaces \"lost\" not found");
+    check(&world, Case { headers, body, ..missing }).await;
     check(
         &world,
         case(Method::GET, &inside, 404, "NotFound", "workloads.apps.orrery.dev \"a\" not found"),
