@@ -25,6 +25,7 @@ mod kind;
 mod lookup;
 mod manifest;
 mod object;
+pub mod openapi;
 mod path;
 mod schema;
 mod scheme;

@@ -53,6 +53,11 @@ pub enum Command {
         after_help = "Examples:\n  orrery delete workload hello -p demo\n  orrery delete -f hello.yaml"
     )]
     Delete(DeleteArguments),
+    /// Print a kubeconfig, with which kubectl and its like reach the server
+    #[command(
+        after_help = "Example:\n  orrery kubeconfig > kubeconfig\n  kubectl --kubeconfig kubeconfig get workloads"
+    )]
+    Kubeconfig(KubeconfigArguments),
     /// Show the versions of this client and of the server
     Version(VersionArguments),
     /// Save everything that the server keeps to a file, while it runs
@@ -266,6 +271,15 @@ pub struct DeleteArguments {
     /// What is not there is no error
     #[arg(long)]
     pub ignore_not_found: bool,
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+#[derive(Debug, Args)]
+pub struct KubeconfigArguments {
+    /// Project to look in when none is said [default: the context's, else default]
+    #[arg(short, long)]
+    pub project: Option<String>,
     #[command(flatten)]
     pub connection: Connection,
 }

@@ -45,6 +45,11 @@ impl Target {
         Ok(Commander::connect(&endpoint).await?)
     }
 
+    /// Where the server is and who speaks.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
     /// The project to look in.
     pub fn project(&self, given: Option<&str>) -> String {
         given.or(self.context.project.as_deref()).unwrap_or(DEFAULT_PROJECT).to_owned()

@@ -1,7 +1,7 @@
 //! The server: the composition root of the control plane.
 //!
 //! ```text
-//!   listener (TLS or plain) ─> router ─┬─ REST: /livez /readyz /version
+//!   listener (TLS or plain) ─> router ─┬─ REST: the Kubernetes dialect, OpenAPI, health
 //!                                      ├─ gRPC: Hub, health, reflection
 //!                                      └─ gRPC: agent and commander connections (fleet)
 //!                                              │

@@ -110,7 +110,8 @@ impl Server {
         let commanders = CommanderConnections::new(commands, stop.clone());
         let connections = Connections { agents: agents.clone(), commanders: commanders.clone() };
         let router = grpc_routes(api, agents.clone(), commanders.clone())?;
-        let router = router.merge(rest::router(self.hub));
+        let rest = rest::router(self.hub, stop.clone())?;
+        let router = router.reset_fallback().merge(rest).fallback(rest::unknown);
         let (listener, store, engine) = (self.listener, self.store, self.engine);
         tasks.spawn("listener", OnEnd::StopAll, async move {
             let outcome = listener.serve(router, stop).await;

@@ -78,7 +78,15 @@ fn is_there(requirement: &Requirement, tools: &Path) -> bool {
             let script = format!("import importlib.metadata as m; m.version('{name}')");
             process::succeeds(Command::new(tools.join("venv/bin/python")).args(["-c", &script]))
         }
-        Kind::Npm => tools.join("npm/node_modules").join(requirement.name).is_dir(),
+        Kind::Npm => tools.join("npm/node_modules").join(npm_folder(requirement.name)).is_dir(),
+    }
+}
+
+/// The folder of a Node package: its name without the version, `@scope/name@1.2.3`.
+fn npm_folder(name: &str) -> &str {
+    match name.rfind('@') {
+        Some(at) if 0 < at => &name[..at],
+        Some(_) | None => name,
     }
 }
 

@@ -79,4 +79,47 @@ pub const REQUIREMENTS: &[Requirement] = &[
         why: "moto, an EC2 endpoint, runs in an environment of its own",
         absent: Absent::Fails,
     },
+    Requirement {
+        name: "kubernetes-client",
+        kind: Kind::Apt { program: "kubectl" },
+        why: "kubectl, which the REST dialect is made for",
+        absent: Absent::LeavesOut("test(kubectl::)"),
+    },
+    Requirement {
+        name: "kubernetes",
+        kind: Kind::Pip,
+        why: "the Python client of the REST dialect",
+        absent: Absent::LeavesOut("test(python_kubernetes_client)"),
+    },
+    Requirement {
+        name: "openapi-spec-validator",
+        kind: Kind::Pip,
+        why: "checks our OpenAPI documents",
+        absent: Absent::LeavesOut("test(python_openapi_validators)"),
+    },
+    Requirement {
+        name: "schemathesis",
+        kind: Kind::Pip,
+        why: "makes requests from our OpenAPI documents",
+        absent: Absent::LeavesOut("test(python_schemathesis)"),
+    },
+    Requirement {
+        name: "nodejs",
+        kind: Kind::Apt { program: "node" },
+        why: "runs the JavaScript client of the REST dialect",
+        absent: Absent::LeavesOut("test(javascript_kubernetes_client)"),
+    },
+    Requirement {
+        name: "npm",
+        kind: Kind::Apt { program: "npm" },
+        why: "installs the JavaScript client of the REST dialect",
+        absent: Absent::LeavesOut("test(javascript_kubernetes_client)"),
+    },
+    // Later versions need a newer Node than Debian has.
+    Requirement {
+        name: "@kubernetes/client-node@1.3.0",
+        kind: Kind::Npm,
+        why: "the JavaScript client of the REST dialect",
+        absent: Absent::LeavesOut("test(javascript_kubernetes_client)"),
+    },
 ];

@@ -5,6 +5,7 @@ mod backup;
 mod delete;
 mod get;
 mod kinds;
+mod kubeconfig;
 mod server;
 mod up;
 mod version;
@@ -24,6 +25,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         | Command::Apply(_)
         | Command::Get(_)
         | Command::Delete(_)
+        | Command::Kubeconfig(_)
         | Command::Version(_)
         | Command::Backup(_)
         | Command::Restore(_) => "warn",
@@ -39,6 +41,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
                 Command::Apply(arguments) => apply::run(&global, arguments).await,
                 Command::Get(arguments) => get::run(&global, arguments).await,
                 Command::Delete(arguments) => delete::run(&global, arguments).await,
+                Command::Kubeconfig(arguments) => kubeconfig::run(&global, &arguments),
                 Command::Version(arguments) => version::run(&global, arguments).await,
                 Command::Backup(arguments) => backup::save(&global, arguments).await,
                 Command::Restore(arguments) => backup::restore(arguments).await,

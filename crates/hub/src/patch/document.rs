@@ -60,7 +60,7 @@ impl Patch {
     }
 
     /// The document after the patch. `object` is only named in errors.
-    pub(super) fn apply_to(&self, mut document: Value, object: &Object) -> Result<Value, Error> {
+    pub fn apply_to(&self, mut document: Value, object: &Object) -> Result<Value, Error> {
         match self {
             Self::Merge(patch) => json_patch::merge(&mut document, patch),
             Self::Json(patch) => {

@@ -1,41 +1,220 @@
-//! Plain HTTP: is it alive, is it ready, what is it.
-use axum::routing::get;
-use axum::{Json, Router, http::StatusCode};
-use orrery_hub::Hub;
-use serde_json::{Value, json};
+//! REST in the dialect of Kubernetes.
+//!
+//! ```text
+//!   request ─> path ─> Target ─┬─ discovery, OpenAPI, reviews: answered from what is known
+//!              query           └─ Call ─> read │ watch │ write │ delete ─> accessor
+//!              accept                                                        │
+//!   response <── Table, metadata, JSON or YAML <── render <── Object ────────┘
+//!             <── Status <── Failure
+//! ```
+//! Thin: it decodes, calls the accessor and encodes. What may be written, and what becomes of it, the
+//! hub decides.
+mod accept;
+mod access;
+mod body;
+mod call;
+mod catalog;
+mod decode;
+mod delete;
+mod discovery;
+mod faces;
+mod failure;
+mod health;
+mod openapi;
+mod patching;
+mod path;
+mod query;
+mod read;
+mod render;
+mod resource;
+mod review;
+mod selection;
+mod table;
+mod watch;
+mod wire;
+mod write;
 
-/// The routes that need no resource.
-pub fn router(hub: Hub) -> Router {
-    let ready = move || {
-        let hub = hub.clone();
-        async move { readiness(&hub).await }
-    };
-    Router::new()
-        .route("/livez", get(|| async { "ok" }))
-        .route("/readyz", get(ready.clone()))
-        .route("/healthz", get(ready))
-        .route("/version", get(|| async { Json(version()) }))
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get};
+use call::Call;
+use catalog::Catalog;
+use discovery::Discovery;
+use failure::Failure;
+use openapi::OpenApi;
+use orrery_fleet::middleware::Peer;
+use orrery_hub::{Error, Hub};
+use path::Target;
+use query::Query;
+use resource::Resource;
+use review::Review;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Everything that answers need.
+struct Rest {
+    hub: Hub,
+    catalog: Catalog,
+    discovery: Discovery,
+    openapi: OpenApi,
+    stop: CancellationToken,
 }
 
-/// Ready means that the store answers.
-async fn readiness(hub: &Hub) -> (StatusCode, String) {
-    match hub.store().snapshot().await {
-        Ok(_) => (StatusCode::OK, "ok".to_owned()),
-        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("the store: {error}")),
+/// The routes of the dialect; streams end when `stop` is cancelled. Merge them into the router of
+/// other services, and give that [`unknown`] as its fallback.
+pub fn router(hub: Hub, stop: CancellationToken) -> Result<Router, Error> {
+    let catalog = Catalog::new(&hub)?;
+    let discovery = Discovery::new(&catalog);
+    let openapi = OpenApi::new(hub.scheme());
+    let rest = Arc::new(Rest { hub: hub.clone(), catalog, discovery, openapi, stop });
+    let routes = Router::new()
+        .route("/openapi/v2", get(openapi::v2))
+        .route("/openapi/v3", get(openapi::index))
+        .route("/openapi/v3/{*path}", get(openapi::document));
+    let routes = ["/api", "/api/", "/api/{*path}", "/apis", "/apis/", "/apis/{*path}"]
+        .into_iter()
+        .fold(routes, |routes, path| routes.route(path, any(dispatch)));
+    Ok(routes.with_state(rest).merge(health::router(hub)))
+}
+
+/// What is at no path that we know. Callers of gRPC are answered in their own language.
+pub async fn unknown(headers: HeaderMap) -> Response {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    if kind.is_some_and(|kind| kind.starts_with("application/grpc")) {
+        return tonic::Status::unimplemented("there is no such service").into_http();
+    }
+    Failure::unknown_path().into_response()
+}
+
+async fn dispatch(State(rest): State<Arc<Rest>>, request: Request) -> Response {
+    rest.answer(request).await.unwrap_or_else(IntoResponse::into_response)
+}
+
+impl Rest {
+    async fn answer(&self, request: Request) -> Result<Response, Failure> {
+        let target = path::resolve(&self.catalog, request.uri().path());
+        let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+        match target.ok_or_else(Failure::unknown_path)? {
+            Target::Review(review) => self.review(review, request).await,
+            Target::Collection { resource, project } => {
+                self.collection(resource, project, request).await
+            }
+            Target::Object { resource, name, part } => {
+                self.object(resource, name, part, request).await
+            }
+            Target::CoreVersions
+            | Target::Groups
+            | Target::Group(_)
+            | Target::GroupVersion { .. }
+                if !reads =>
+            {
+                Err(not_allowed())
+            }
+            Target::CoreVersions => self.discover(true, request.headers()),
+            Target::Groups => self.discover(false, request.headers()),
+            Target::Group(name) => self.discovery.group(&name),
+            Target::GroupVersion { group, version } => self.discovery.resources(&group, &version),
+        }
+    }
+
+    fn discover(&self, core: bool, headers: &HeaderMap) -> Result<Response, Failure> {
+        Ok(self.discovery.root(core, accept::discovery_form(headers)?, headers))
+    }
+
+    async fn collection(
+        &self,
+        resource: Arc<Resource>,
+        project: Option<String>,
+        request: Request,
+    ) -> Result<Response, Failure> {
+        let method = request.method().clone();
+        let (call, body) = self.call(resource, request)?;
+        match method {
+            Method::GET | Method::HEAD if call.query.watch => watch::watch(&call, project).await,
+            Method::GET | Method::HEAD => read::list(&call, project).await,
+            Method::POST if project.is_some() != call.resource.namespaced() => Err(not_allowed()),
+            Method::POST => {
+                check_verb(&call.resource, "create")?;
+                write::create(&call, &project.unwrap_or_default(), body).await
+            }
+            Method::DELETE => {
+                check_verb(&call.resource, "deletecollection")?;
+                delete::collection(&call, project, body).await
+            }
+            _ => Err(not_allowed()),
+        }
+    }
+
+    async fn object(
+        &self,
+        resource: Arc<Resource>,
+        name: orrery_hub::ObjectName,
+        part: orrery_hub::Part,
+        request: Request,
+    ) -> Result<Response, Failure> {
+        let method = request.method().clone();
+        let (call, body) = self.call(resource, request)?;
+        match (method, part) {
+            (Method::GET | Method::HEAD, part) => read::get(&call, &name, part).await,
+            (Method::PUT, part) => {
+                check_verb(&call.resource, "update")?;
+                write::replace(&call, &name, part, body).await
+            }
+            (Method::PATCH, part) => {
+                check_verb(&call.resource, "patch")?;
+                write::patch(&call, &name, part, body).await
+            }
+            (Method::DELETE, orrery_hub::Part::Main) => {
+                check_verb(&call.resource, "delete")?;
+                delete::one(&call, &name, body).await
+            }
+            _ => Err(not_allowed()),
+        }
+    }
+
+    fn call(&self, resource: Arc<Resource>, request: Request) -> Result<(Call, Body), Failure> {
+        let (parts, body) = request.into_parts();
+        let call = Call {
+            hub: self.hub.clone(),
+            resource,
+            query: Query::parse(parts.uri.query().unwrap_or_default())?,
+            form: accept::form(&parts.headers)?,
+            headers: parts.headers,
+            stop: self.stop.clone(),
+        };
+        Ok((call, body))
+    }
+
+    async fn review(&self, review: Review, request: Request) -> Result<Response, Failure> {
+        if request.method() != Method::POST {
+            return Err(not_allowed());
+        }
+        let form = accept::form(request.headers())?;
+        let language = body::language(request.headers())?;
+        let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
+        let asked = body::value(language, &body::read(request.into_body()).await?)?;
+        let value = review.answer(&peer, &asked)?;
+        Ok(render::answer(StatusCode::CREATED, form, &value, &[]))
     }
 }
 
-/// In the shape that tools of the Kubernetes dialect read.
-fn version() -> Value {
-    json!({
-        "major": "1",
-        "minor": "32",
-        "gitVersion": format!("v1.32.0+orrery.{}", crate::VERSION),
-        "gitCommit": "",
-        "gitTreeState": "",
-        "buildDate": "",
-        "goVersion": "",
-        "compiler": "",
-        "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
-    })
+fn not_allowed() -> Failure {
+    Failure::method_not_allowed("the server does not allow this method on the requested resource")
+}
+
+/// What only the server writes, people read.
+fn check_verb(resource: &Resource, verb: &str) -> Result<(), Failure> {
+    if resource.verbs().contains(&verb) {
+        return Ok(());
+    }
+    if resource.writable() {
+        return Err(not_allowed());
+    }
+    let plural = resource.plural();
+    Err(Failure::method_not_allowed(format!(
+        "{plural} are written by the server only; they follow what you declare"
+    )))
 }

@@ -1,3 +1,11 @@
-//! Whole servers, in the test's own process.
+//! The server from outside: over real sockets, with real clients.
 #![allow(clippy::unwrap_used, reason = "a panic with its line is a good test failure")]
+mod clients;
+mod discovery;
+mod errors;
+mod kubectl;
+mod reading;
 mod replicas;
+mod support;
+mod watching;
+mod writing;

@@ -93,3 +93,16 @@ fn services_stay_down_only_meanwhile() {
     drop(NoServices::new(&file));
     assert_eq!(fs::read_to_string(&file).unwrap(), "the owner's");
 }
+
+#[test]
+fn the_folder_of_a_node_package_has_no_version() {
+    let cases = [
+        ("playwright-core", "playwright-core"),
+        ("playwright-core@1.2.3", "playwright-core"),
+        ("@scope/name", "@scope/name"),
+        ("@scope/name@1.2.3", "@scope/name"),
+    ];
+    for (name, folder) in cases {
+        assert_eq!(npm_folder(name), folder);
+    }
+}

@@ -1,0 +1,116 @@
+//! `orrery kubeconfig`: what kubectl needs to know to reach the server.
+use crate::args::{Global, KubeconfigArguments};
+use crate::connection::Target;
+use crate::output::print;
+use anyhow::{Context as _, bail};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD as BASE64;
+use orrery_client::context::Context;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// The name of the server, the user and the context in the file, when our context has none.
+const NAME: &str = "orrery";
+
+pub fn run(global: &Global, arguments: &KubeconfigArguments) -> anyhow::Result<()> {
+    let target = Target::find(global, &arguments.connection)?;
+    let project = target.project(arguments.project.as_deref());
+    let material = Material::read(target.context())?;
+    let config = kubeconfig(target.context(), &project, material.as_ref());
+    print::line(orrery_api::value_to_yaml(&config).trim_end())
+}
+
+/// The PEM files of a context, as kubeconfigs carry them.
+struct Material {
+    root: String,
+    certificate: String,
+    key: String,
+}
+
+impl Material {
+    fn read(context: &Context) -> anyhow::Result<Option<Self>> {
+        match (&context.root, &context.certificate, &context.key) {
+            (None, None, None) => Ok(None),
+            (Some(root), Some(certificate), Some(key)) => Ok(Some(Self {
+                root: encoded(root)?,
+                certificate: encoded(certificate)?,
+                key: encoded(key)?,
+            })),
+            (_, _, _) => bail!("give all of --root, --certificate and --key, or none"),
+        }
+    }
+}
+
+fn encoded(path: &Path) -> anyhow::Result<String> {
+    let bytes = std::fs::read(path).with_context(|| format!("read {}", path.display()))?;
+    Ok(BASE64.encode(bytes))
+}
+
+fn kubeconfig(context: &Context, project: &str, material: Option<&Material>) -> Value {
+    let name = if context.name.is_empty() { NAME } else { &context.name };
+    let mut cluster = json!({ "server": context.server });
+    let mut user = json!({});
+    if let Some(material) = material {
+        cluster["certificate-authority-data"] = json!(material.root);
+        user["client-certificate-data"] = json!(material.certificate);
+        user["client-key-data"] = json!(material.key);
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{ "name": name, "cluster": cluster }],
+        "users": [{ "name": name, "user": user }],
+        "contexts": [{
+            "name": name,
+            "context": { "cluster": name, "user": name, "namespace": project },
+        }],
+        "current-context": name,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_server_needs_no_user() {
+        let context = Context { server: "http://127.0.0.1:7443".into(), ..Context::default() };
+        let config = kubeconfig(&context, "demo", None);
+        assert_eq!(config["clusters"][0]["cluster"], json!({ "server": "http://127.0.0.1:7443" }));
+        assert_eq!(config["contexts"][0]["context"]["namespace"], "demo");
+        assert_eq!(config["current-context"], "orrery");
+    }
+
+    #[test]
+    fn certificates_are_carried_along() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, name).expect("written");
+            Some(path)
+        };
+        let context = Context {
+            name: "prod".into(),
+            server: "https://example.test:7443".into(),
+            root: file("ca"),
+            certificate: file("crt"),
+            key: file("key"),
+            ..Context::default()
+        };
+        let material = Material::read(&context).expect("readable");
+        let config = kubeconfig(&context, "default", material.as_ref());
+        let cluster = &config["clusters"][0];
+        assert_eq!(cluster["cluster"]["certificate-authority-data"], "Y2E=");
+        assert_eq!(config["users"][0]["user"]["client-key-data"], "a2V5");
+        assert_eq!(
+            (&cluster["name"], &config["current-context"]),
+            (&json!("prod"), &json!("prod"))
+        );
+    }
+
+    #[test]
+    fn half_a_set_of_files_is_refused() {
+        let context = Context { root: Some("/ca.pem".into()), ..Context::default() };
+        assert!(Material::read(&context).is_err());
+    }
+}

@@ -1,0 +1,65 @@
+//! One request for resources, with everything that was learned from its head.
+use super::accept::Form;
+use super::failure::Failure;
+use super::query::{Query, Version};
+use super::render::Renderer;
+use super::resource::Resource;
+use axum::http::{HeaderMap, header};
+use orrery_hub::{Hub, Revision};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Longest name of a manager, as in the reference.
+const MANAGER_MAX: usize = 128;
+
+pub struct Call {
+    pub hub: Hub,
+    pub resource: Arc<Resource>,
+    pub query: Query,
+    pub form: Form,
+    pub headers: HeaderMap,
+    /// Cancelled when the server stops; streams end then.
+    pub stop: CancellationToken,
+}
+
+impl Call {
+    pub fn renderer(&self) -> Renderer {
+        Renderer {
+            resource: self.resource.clone(),
+            form: self.form,
+            include: self.query.include,
+            clock: self.hub.clock().clone(),
+        }
+    }
+
+    /// Who writes: what the request says, else the program that sent it.
+    pub fn manager(&self) -> String {
+        if let Some(manager) = &self.query.manager {
+            return manager.clone();
+        }
+        let agent = self.headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+        let program = agent.and_then(|agent| agent.split(['/', ' ']).next());
+        let program = program.filter(|program| !program.is_empty()).unwrap_or("unknown");
+        program.chars().take(MANAGER_MAX).collect()
+    }
+
+    /// How far the store has come.
+    pub async fn current_revision(&self) -> Result<Revision, Failure> {
+        let snapshot = self.hub.store().snapshot().await;
+        let snapshot = snapshot.map_err(|error| {
+            let error = orrery_hub::Error::Unavailable(error.to_string());
+            Failure::of(error, &self.resource, "")
+        })?;
+        Ok(snapshot.revision())
+    }
+
+    /// A version that the store has not reached is refused: the client spoke to another server.
+    pub async fn check_version(&self, wanted: Version) -> Result<(), Failure> {
+        let Version::At(asked) = wanted else { return Ok(()) };
+        let current = self.current_revision().await?;
+        if current < asked {
+            return Err(Failure::version_too_large(asked.0, current.0));
+        }
+        Ok(())
+    }
+}

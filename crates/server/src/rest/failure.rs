@@ -1,0 +1,231 @@
+//! What a client of the Kubernetes dialect is told when something cannot be done: a `Status`.
+use super::resource::Resource;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use orrery_api::Violation;
+use orrery_hub::Error;
+use orrery_hub::ownership::FieldConflict;
+use serde_json::{Map, Value, json};
+
+/// How long a client should wait before it asks again, when the store is away for a moment.
+const RETRY_AFTER_SECONDS: u32 = 1;
+
+/// A refused request. Prints as a `Status` object, which every tool of this field can show.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    pub code: StatusCode,
+    pub reason: &'static str,
+    pub message: String,
+    /// Boxed, so that good answers do not carry the size of bad ones around.
+    details: Box<Map<String, Value>>,
+    retry_after_seconds: Option<u32>,
+}
+
+/// One thing that is wrong, as `details.causes` lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    pub reason: &'static str,
+    pub message: String,
+    pub field: String,
+}
+
+impl Cause {
+    pub fn new(reason: &'static str, field: &str, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into(), field: field.to_owned() }
+    }
+}
+
+impl From<&Violation> for Cause {
+    fn from(violation: &Violation) -> Self {
+        Self::new(violation.reason.as_str(), &violation.path, violation.message.clone())
+    }
+}
+
+impl Failure {
+    pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { code, reason, message, details: Box::default(), retry_after_seconds: None }
+    }
+
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    pub fn internal(message: impl std::fmt::Display) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message.to_string())
+    }
+
+    pub fn unknown_path() -> Self {
+        let message = "the server could not find the requested resource";
+        Self::new(StatusCode::NOT_FOUND, "NotFound", message)
+    }
+
+    pub fn method_not_allowed(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+    }
+
+    pub fn too_large(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+    }
+
+    pub fn unsupported_media(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+    }
+
+    /// The client knows a revision that this server has not reached.
+    pub fn version_too_large(asked: u64, current: u64) -> Self {
+        let message = format!("Too large resource version: {asked}, current: {current}");
+        let cause = Cause::new("ResourceVersionTooLarge", "", "Too large resource version");
+        let mut failure = Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
+        failure.details.insert("retryAfterSeconds".to_owned(), json!(RETRY_AFTER_SECONDS));
+        failure.retry_after_seconds = Some(RETRY_AFTER_SECONDS);
+        failure.with_causes(&[cause])
+    }
+
+    /// An object, or the options of a request, with everything that is wrong in it. Here
+    /// `details.kind` is the kind itself: that is how kubectl prints it.
+    pub fn invalid(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
+        let each: Vec<String> = causes.iter().map(Cause::to_string).collect();
+        let all = match each.as_slice() {
+            [only] => only.clone(),
+            several => format!("[{}]", several.join(", ")),
+        };
+        let of_group = if group.is_empty() { String::new() } else { format!(".{group}") };
+        let message = format!("{kind}{of_group} {name:?} is invalid: {all}");
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
+            .about(group, kind, name)
+            .with_causes(causes)
+    }
+
+    /// Wrong options of a request, such as an unknown `dryRun`.
+    pub fn invalid_options(kind: &str, cause: Cause) -> Self {
+        Self::invalid("meta.k8s.io", kind, "", &[cause])
+    }
+
+    /// An error of the hub, as it looks from this resource.
+    pub fn of(error: Error, resource: &Resource, name: &str) -> Self {
+        let what = resource.qualified_plural();
+        let about = |failure: Self| failure.about(resource.group(), resource.plural(), name);
+        let message = error.to_string();
+        match error {
+            Error::NotFound { .. } => about(Self::new(
+                StatusCode::NOT_FOUND,
+                "NotFound",
+                format!("{what} {name:?} not found"),
+            )),
+            Error::AlreadyExists { .. } => about(Self::new(
+                StatusCode::CONFLICT,
+                "AlreadyExists",
+                format!("{what} {name:?} already exists"),
+            )),
+            Error::BeingDeleted { .. } => about(Self::new(
+                StatusCode::CONFLICT,
+                "AlreadyExists",
+                format!("object is being deleted: {what} {name:?} already exists"),
+            )),
+            Error::Conflict { message, .. } => about(Self::new(
+                StatusCode::CONFLICT,
+                "Conflict",
+                format!("Operation cannot be fulfilled on {what} {name:?}: {message}"),
+            )),
+            Error::ApplyConflict { conflicts, .. } => {
+                let cause = |conflict: &FieldConflict| {
+                    Cause::new("FieldManagerConflict", &*conflict.field, conflict.owner())
+                };
+                let causes: Vec<Cause> = conflicts.iter().map(cause).collect();
+                about(Self::new(StatusCode::CONFLICT, "Conflict", message)).with_causes(&causes)
+            }
+            Error::Invalid { violations, .. } => {
+                let causes: Vec<Cause> = violations.iter().map(Cause::from).collect();
+                Self::invalid(resource.group(), resource.kind_name(), name, &causes)
+            }
+            Error::ProjectNotFound { project } => {
+                let message = format!("namespaces {project:?} not found");
+                Self::new(StatusCode::NOT_FOUND, "NotFound", message).about(
+                    "",
+                    "namespaces",
+                    &project,
+                )
+            }
+            Error::ProjectTerminating { .. } => {
+                let cause = Cause::new("NamespaceTerminating", "metadata.namespace", &*message);
+                let message = format!("{what} {name:?} is forbidden: {message}");
+                about(Self::new(StatusCode::FORBIDDEN, "Forbidden", message)).with_causes(&[cause])
+            }
+            Error::Forbidden(why) => {
+                let message = format!("{what} {name:?} is forbidden: {why}");
+                about(Self::new(StatusCode::FORBIDDEN, "Forbidden", message))
+            }
+            Error::Expired { .. } => Self::new(StatusCode::GONE, "Expired", message),
+            Error::BadRequest(_) => Self::bad_request(message),
+            Error::TooLarge(_) => Self::too_large(message),
+            Error::Unavailable(_) => Self {
+                retry_after_seconds: Some(RETRY_AFTER_SECONDS),
+                ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
+            },
+            Error::Internal(_) => Self::internal(message),
+        }
+    }
+
+    /// Says which object the failure is about.
+    pub fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
+        for (key, value) in [("name", name), ("group", group), ("kind", kind)] {
+            if !value.is_empty() {
+                self.details.insert(key.to_owned(), json!(value));
+            }
+        }
+        self
+    }
+
+    pub fn with_causes(mut self, causes: &[Cause]) -> Self {
+        let listed = causes.iter().map(Cause::to_value).collect();
+        self.details.insert("causes".to_owned(), Value::Array(listed));
+        self
+    }
+
+    /// The `Status` object.
+    pub fn to_value(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+        });
+        if !self.details.is_empty() || self.code == StatusCode::UNPROCESSABLE_ENTITY {
+            status["details"] = Value::Object((*self.details).clone());
+        }
+        status["code"] = json!(self.code.as_u16());
+        status
+    }
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.field.as_str() {
+            "" => f.write_str(&self.message),
+            field => write!(f, "{field}: {}", self.message),
+        }
+    }
+}
+
+impl Cause {
+    fn to_value(&self) -> Value {
+        let mut cause = json!({ "reason": self.reason, "message": self.message });
+        if !self.field.is_empty() {
+            cause["field"] = json!(self.field);
+        }
+        cause
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let mut response = (self.code, axum::Json(self.to_value())).into_response();
+        if let Some(seconds) = self.retry_after_seconds {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}

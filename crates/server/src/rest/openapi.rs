@@ -1,0 +1,123 @@
+//! OpenAPI documents over HTTP.
+use super::Rest;
+use super::accept::{self, Form};
+use super::discovery::hash;
+use super::failure::Failure;
+use super::render;
+use axum::body::Body;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use orrery_api::{Scheme, openapi};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// How long a client may keep a document whose address carries its hash: a year.
+const IMMUTABLE: &str = "public, immutable, max-age=31536000";
+
+/// All documents; they never change while a server runs.
+pub struct OpenApi {
+    index: Value,
+    documents: Vec<Stored>,
+    swagger: String,
+    /// The same in protobuf.
+    swagger_bytes: Vec<u8>,
+}
+
+struct Stored {
+    path: String,
+    text: String,
+    hash: String,
+}
+
+impl OpenApi {
+    pub fn new(scheme: &Scheme) -> Self {
+        let documents: Vec<Stored> = openapi::documents(scheme)
+            .into_iter()
+            .map(|document| {
+                let text = document.value.to_string();
+                let hash = hash(text.as_bytes());
+                Stored { path: document.path, text, hash }
+            })
+            .collect();
+        let paths: Map<String, Value> = documents
+            .iter()
+            .map(|stored| (stored.path.clone(), json!({ "serverRelativeURL": stored.address() })))
+            .collect();
+        let swagger = openapi::swagger(scheme);
+        let swagger_bytes = openapi::protobuf::encode(&swagger);
+        let (index, swagger) = (json!({ "paths": paths }), swagger.to_string());
+        Self { index, documents, swagger, swagger_bytes }
+    }
+}
+
+impl Stored {
+    fn address(&self) -> String {
+        format!("/openapi/v3/{}?hash={}", self.path, self.hash)
+    }
+}
+
+/// `/openapi/v3`: where each document is, under an address that changes when it does.
+pub async fn index(State(rest): State<Arc<Rest>>) -> Response {
+    render::answer(StatusCode::OK, Form::Json, &rest.openapi.index, &[])
+}
+
+/// `/openapi/v3/apis/GROUP/VERSION`; an address with an old hash leads to the present one.
+pub async fn document(
+    State(rest): State<Arc<Rest>>,
+    Path(path): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let path = path.trim_end_matches('/');
+    let Some(stored) = rest.openapi.documents.iter().find(|stored| stored.path == path) else {
+        return Failure::unknown_path().into_response();
+    };
+    let query = query.unwrap_or_default();
+    let asked = form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == "hash");
+    match asked {
+        Some((_, asked)) if asked != stored.hash => {
+            let mut response = StatusCode::MOVED_PERMANENTLY.into_response();
+            set(&mut response, header::LOCATION, &stored.address());
+            response
+        }
+        Some(_) => {
+            let mut response = json_text(&stored.text);
+            set(&mut response, header::CACHE_CONTROL, IMMUTABLE);
+            set(&mut response, header::ETAG, &format!("\"{}\"", stored.hash));
+            response
+        }
+        None => json_text(&stored.text),
+    }
+}
+
+/// `/openapi/v2`: JSON, or the protobuf form for clients that ask for it.
+pub async fn v2(State(rest): State<Arc<Rest>>, headers: HeaderMap) -> Response {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let ranges = accept.unwrap_or("*/*").split(',').filter_map(|range| range.split(';').next());
+    for range in ranges.map(str::trim) {
+        match range {
+            "application/json" | "application/*" | "*/*" => {
+                return json_text(&rest.openapi.swagger);
+            }
+            openapi::protobuf::MEDIA_TYPE | openapi::protobuf::MEDIA_TYPE_ASKED => {
+                let mut response = Response::new(Body::from(rest.openapi.swagger_bytes.clone()));
+                set(&mut response, header::CONTENT_TYPE, openapi::protobuf::MEDIA_TYPE);
+                return response;
+            }
+            _ => {}
+        }
+    }
+    accept::not_acceptable().into_response()
+}
+
+fn json_text(text: &str) -> Response {
+    let mut response = Response::new(Body::from(text.to_owned()));
+    set(&mut response, header::CONTENT_TYPE, "application/json");
+    response
+}
+
+fn set(response: &mut Response, name: header::HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+}

@@ -1,0 +1,209 @@
+//! Patches: a change, laid over what is there now and written only if that is still there.
+//!
+//! ```text
+//!   read ─> as JSON in the client's version ─> patch ─> decode ─> write at the revision that was read
+//!     ^                                                                    │
+//!     └──────────────── someone else was faster: once more ────────────────┘
+//! ```
+use super::body;
+use super::decode::{self, Given};
+use super::failure::Failure;
+use super::query::Validation;
+use super::resource::{Face, Resource};
+use orrery_hub::{Applied, ApplyOptions, Error, Merge, ObjectName, Part, Precondition};
+use serde_json::Value;
+
+/// How often a patch is tried again because someone else was faster.
+const ATTEMPTS_MAX: usize = 16;
+
+/// A change to an object.
+#[derive(Clone, Debug)]
+pub enum Patch {
+    /// A merge patch or a list of operations, on what is there.
+    Change(orrery_hub::patch::Patch),
+    /// What one manager declares; creates the object where it is absent.
+    Apply(Value),
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct PatchOptions {
+    pub part: Part,
+    pub dry_run: bool,
+    pub validation: Validation,
+    /// Who writes, and owns the fields it sets.
+    pub manager: String,
+    /// Take fields from other managers.
+    pub force: bool,
+}
+
+/// What a patch did.
+pub struct Patched {
+    pub applied: Applied,
+    pub warnings: Vec<String>,
+}
+
+impl Patch {
+    /// Reads a patch of a media type.
+    pub fn read(resource: &Resource, media_type: &str, bytes: &[u8]) -> Result<Self, Failure> {
+        match media_type {
+            "application/merge-patch+json" => merge_patch(body::json(bytes)?),
+            "application/json-patch+json" => {
+                let patch = orrery_hub::patch::Patch::json(body::json(bytes)?);
+                patch.map(Self::Change).map_err(|error| Failure::bad_request(error.to_string()))
+            }
+            "application/apply-patch+yaml" => Ok(Self::Apply(body::yaml(bytes)?)),
+            // kubectl patches kinds that it has built in this way. A namespace has only maps to
+            // merge, and there both kinds of patches mean the same.
+            "application/strategic-merge-patch+json" if resource.face == Face::Namespace => {
+                merge_patch(without_directives(body::json(bytes)?))
+            }
+            _ => Err(Failure::unsupported_media(
+                "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+            )),
+        }
+    }
+}
+
+/// Patches one object.
+pub async fn patch(
+    resource: &Resource,
+    name: &ObjectName,
+    patch: &Patch,
+    options: &PatchOptions,
+) -> Result<Patched, Failure> {
+    let change = match patch {
+        Patch::Change(change) => change,
+        Patch::Apply(declared) => return apply(resource, name, declared.clone(), options).await,
+    };
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        match attempt_change(resource, name, change, options).await {
+            Err(Refused::Raced(_)) if attempt < ATTEMPTS_MAX => {}
+            Err(Refused::Raced(error)) => return Err(Failure::of(error, resource, &name.name)),
+            Err(Refused::For(failure)) => return Err(failure),
+            Ok(patched) => return Ok(patched),
+        }
+    }
+}
+
+/// Writes the fields that one manager declares; the hub knows whose the others are.
+async fn apply(
+    resource: &Resource,
+    name: &ObjectName,
+    declared: Value,
+    options: &PatchOptions,
+) -> Result<Patched, Failure> {
+    let given = read(resource, name, declared, options.validation)?;
+    let apply = ApplyOptions {
+        part: options.part,
+        force: options.force,
+        dry_run: options.dry_run,
+        ..ApplyOptions::declared_by(&options.manager)
+    };
+    let applied = resource.accessor.apply(given.object, apply).await;
+    let applied = applied.map_err(|error| Failure::of(error, resource, &name.name))?;
+    Ok(Patched { applied, warnings: given.warnings })
+}
+
+/// Why an attempt came to nothing.
+enum Refused {
+    /// The object changed between reading and writing.
+    Raced(Error),
+    For(Failure),
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Self::For(failure)
+    }
+}
+
+async fn attempt_change(
+    resource: &Resource,
+    name: &ObjectName,
+    change: &orrery_hub::patch::Patch,
+    options: &PatchOptions,
+) -> Result<Patched, Refused> {
+    let failed = |error| Failure::of(error, resource, &name.name);
+    let current = resource.accessor.get(name.clone().into()).await;
+    let current = current.map_err(|error| failed(absent_project(error, resource, name)))?;
+    let version = current.resource_version();
+    let revision =
+        version.parse().map_err(|_| Failure::internal(format!("{name} has no revision")))?;
+    let next = change.apply_to(resource.encode(&current)?, &current).map_err(failed)?;
+    check_version(resource, name, &next, version)?;
+    let given = read(resource, name, next, options.validation)?;
+    let replace = ApplyOptions {
+        precondition: Precondition::At(revision),
+        part: options.part,
+        merge: Merge::Replace,
+        manager: options.manager.clone(),
+        dry_run: options.dry_run,
+        ..ApplyOptions::default()
+    };
+    match resource.accessor.apply(given.object, replace).await {
+        Ok(applied) => Ok(Patched { applied, warnings: given.warnings }),
+        Err(error @ (Error::Conflict { .. } | Error::AlreadyExists { .. })) => {
+            Err(Refused::Raced(error))
+        }
+        Err(error) => Err(failed(error).into()),
+    }
+}
+
+/// What is asked for in a project that is not there, is not there either; a client finds out by
+/// itself which of the two is missing.
+pub fn absent_project(error: Error, resource: &Resource, name: &ObjectName) -> Error {
+    match error {
+        Error::ProjectNotFound { project } => {
+            let kind = resource.qualified_plural();
+            Error::NotFound { kind, project, name: name.name.clone() }
+        }
+        other => other,
+    }
+}
+
+fn read(
+    resource: &Resource,
+    name: &ObjectName,
+    mut value: Value,
+    validation: Validation,
+) -> Result<Given, Failure> {
+    decode::settle(resource, &mut value, &name.project, Some(&name.name))?;
+    decode::decode(resource, value, validation)
+}
+
+/// A patch that names a version applies to that version only.
+fn check_version(
+    resource: &Resource,
+    name: &ObjectName,
+    next: &Value,
+    current: &str,
+) -> Result<(), Failure> {
+    let wanted = next.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+    match wanted {
+        Some(wanted) if !wanted.is_empty() && wanted != current => {
+            let message = "the object has been modified; please apply your changes to the latest version and try again".to_owned();
+            let (kind, name) = (resource.qualified_plural(), name.name.clone());
+            let conflict = Error::Conflict { kind, name: name.clone(), message };
+            Err(Failure::of(conflict, resource, &name))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn merge_patch(patch: Value) -> Result<Patch, Failure> {
+    let patch = orrery_hub::patch::Patch::merge(patch);
+    patch.map(Patch::Change).map_err(|error| Failure::bad_request(error.to_string()))
+}
+
+/// Without what only tells a strategic merge how to order and keep things.
+fn without_directives(patch: Value) -> Value {
+    match patch {
+        Value::Object(fields) => {
+            let kept = fields.into_iter().filter(|(key, _)| !key.starts_with('$'));
+            Value::Object(kept.map(|(key, value)| (key, without_directives(value))).collect())
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,114 @@
+//! Paths of the dialect.
+//!
+//! ```text
+//!   /api/v1/...            the core group: namespaces and events
+//!   /apis/GROUP/VERSION/   PLURAL                                   everywhere
+//!                          PLURAL/NAME[/status]                     without a project
+//!                          namespaces/PROJECT/PLURAL[/NAME[/status]]
+//!                          projects/PROJECT/PLURAL[/NAME[/status]]  the same
+//! ```
+use super::catalog::Catalog;
+use super::resource::Resource;
+use super::review::Review;
+use orrery_hub::{ObjectName, Part};
+use percent_encoding::percent_decode_str;
+use std::sync::Arc;
+
+/// What a path leads to.
+pub enum Target {
+    /// `/api`
+    CoreVersions,
+    /// `/apis`
+    Groups,
+    /// `/apis/GROUP`
+    Group(String),
+    /// `/apis/GROUP/VERSION` and, with an empty group, `/api/v1`
+    GroupVersion {
+        group: String,
+        version: String,
+    },
+    /// Questions about oneself.
+    Review(Review),
+    /// All objects of a kind, or those of one project.
+    Collection {
+        resource: Arc<Resource>,
+        project: Option<String>,
+    },
+    Object {
+        resource: Arc<Resource>,
+        name: ObjectName,
+        part: Part,
+    },
+}
+
+/// The parts of a path between its slashes, decoded; `None` when it is no text.
+pub fn segments(path: &str) -> Option<Vec<String>> {
+    path.split('/')
+        .filter(|segment| !segment.is_empty())
+        .map(|segment| Some(percent_decode_str(segment).decode_utf8().ok()?.into_owned()))
+        .collect()
+}
+
+/// Where a path leads; `None` is nowhere.
+pub fn resolve(catalog: &Catalog, path: &str) -> Option<Target> {
+    let segments = segments(path)?;
+    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    match segments.as_slice() {
+        ["api"] => Some(Target::CoreVersions),
+        ["apis"] => Some(Target::Groups),
+        ["api", version] => Some(group_version("", version)),
+        ["apis", group] => Some(Target::Group((*group).to_owned())),
+        ["apis", group, version] => Some(group_version(group, version)),
+        ["api", version, rest @ ..] => in_group(catalog, "", version, rest),
+        ["apis", group, version, rest @ ..] => match Review::find(group, version, rest) {
+            Some(review) => Some(Target::Review(review)),
+            None => in_group(catalog, group, version, rest),
+        },
+        _ => None,
+    }
+}
+
+fn group_version(group: &str, version: &str) -> Target {
+    Target::GroupVersion { group: group.to_owned(), version: version.to_owned() }
+}
+
+fn in_group(catalog: &Catalog, group: &str, version: &str, rest: &[&str]) -> Option<Target> {
+    let find = |plural: &str| catalog.find(group, version, plural);
+    let namespaced = |plural: &str| find(plural).filter(|resource| resource.namespaced());
+    let clustered = |plural: &str| find(plural).filter(|resource| !resource.namespaced());
+    match rest {
+        [plural] => Some(collection(find(plural)?, None)),
+        [plural, name] => object(clustered(plural)?, "", name, None),
+        // `projects/demo/status` is a part of a project, `projects/demo/events` is what is in it.
+        ["namespaces" | "projects", project, plural] if namespaced(plural).is_some() => {
+            Some(collection(namespaced(plural)?, Some(project)))
+        }
+        ["namespaces" | "projects", project, plural, name] => {
+            object(namespaced(plural)?, project, name, None)
+        }
+        ["namespaces" | "projects", project, plural, name, sub] => {
+            object(namespaced(plural)?, project, name, Some(sub))
+        }
+        [plural, name, sub] => object(clustered(plural)?, "", name, Some(sub)),
+        _ => None,
+    }
+}
+
+fn collection(resource: &Arc<Resource>, project: Option<&str>) -> Target {
+    Target::Collection { resource: resource.clone(), project: project.map(str::to_owned) }
+}
+
+fn object(
+    resource: &Arc<Resource>,
+    project: &str,
+    name: &str,
+    subresource: Option<&str>,
+) -> Option<Target> {
+    let part = match subresource {
+        None => Part::Main,
+        Some("status") if resource.has_status() => Part::Status,
+        Some(_) => return None,
+    };
+    let name = ObjectName::new(project, name);
+    Some(Target::Object { resource: resource.clone(), name, part })
+}

@@ -1,0 +1,289 @@
+//! The query of a request, with every parameter of the dialect read once.
+use super::failure::{Cause, Failure};
+use orrery_hub::Revision;
+use std::time::Duration;
+
+/// What a query asks for. Parameters that the dialect does not have are ignored, as they are there:
+/// clients add `timeout` and `pretty` as they like.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    pub labels: String,
+    pub fields: String,
+    pub limit: usize,
+    pub continue_from: Option<String>,
+    pub version: Version,
+    pub version_match: Option<VersionMatch>,
+    pub watch: bool,
+    pub bookmarks: bool,
+    pub initial_events: Option<bool>,
+    pub timeout: Option<Duration>,
+    pub dry_run: bool,
+    pub manager: Option<String>,
+    pub force: Option<bool>,
+    pub validation: Validation,
+    pub include: Include,
+    pub propagation: Option<String>,
+}
+
+/// Which state of the store is meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Version {
+    /// The latest.
+    #[default]
+    Unset,
+    /// `0`: any will do.
+    Any,
+    At(Revision),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionMatch {
+    NotOlderThan,
+    Exact,
+}
+
+/// What happens to fields that a kind does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Validation {
+    Strict,
+    /// They are dropped, and headers say so.
+    #[default]
+    Warn,
+    Ignore,
+}
+
+/// What the rows of a table carry beside their cells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Include {
+    None,
+    #[default]
+    Metadata,
+    Object,
+}
+
+impl Query {
+    /// Reads a raw query, which may be odd: empty, or beginning with `&`.
+    pub fn parse(raw: &str) -> Result<Self, Failure> {
+        let mut query = Self::default();
+        for (key, value) in form_urlencoded::parse(raw.as_bytes()) {
+            query.take(&key, &value)?;
+        }
+        query.check()?;
+        Ok(query)
+    }
+
+    fn take(&mut self, key: &str, value: &str) -> Result<(), Failure> {
+        match key {
+            "labelSelector" => value.clone_into(&mut self.labels),
+            "fieldSelector" => value.clone_into(&mut self.fields),
+            "limit" => self.limit = number(key, value)?,
+            "continue" => self.continue_from = text(value),
+            "resourceVersion" => self.version = version(value)?,
+            "resourceVersionMatch" => self.version_match = version_match(value)?,
+            "watch" => self.watch = flag(key, value)?,
+            "allowWatchBookmarks" => self.bookmarks = flag(key, value)?,
+            "sendInitialEvents" => self.initial_events = Some(flag(key, value)?),
+            "timeoutSeconds" => {
+                let seconds: u64 = number(key, value)?;
+                self.timeout = (0 < seconds).then_some(Duration::from_secs(seconds));
+            }
+            "dryRun" => self.dry_run |= dry_run(value)?,
+            "fieldManager" => self.manager = text(value),
+            "force" => self.force = Some(flag(key, value)?),
+            "fieldValidation" => self.validation = validation(value)?,
+            "includeObject" => self.include = include(value)?,
+            "propagationPolicy" => self.propagation = text(value),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What does not go together.
+    fn check(&self) -> Result<(), Failure> {
+        let forbid = |field: &str, why: &str| {
+            let cause = Cause::new("FieldValueForbidden", field, format!("Forbidden: {why}"));
+            Err(Failure::invalid_options("ListOptions", cause))
+        };
+        if self.initial_events.is_some() && !self.watch {
+            return forbid("sendInitialEvents", "sendInitialEvents is forbidden for list");
+        }
+        if self.initial_events.is_some() && self.version_match != Some(VersionMatch::NotOlderThan) {
+            return forbid(
+                "resourceVersionMatch",
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            );
+        }
+        if self.watch {
+            return match self.version_match {
+                Some(_) if self.initial_events.is_none() => forbid(
+                    "resourceVersionMatch",
+                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+                ),
+                Some(VersionMatch::Exact | VersionMatch::NotOlderThan) | None => Ok(()),
+            };
+        }
+        if self.continue_from.is_some() && matches!(self.version, Version::At(_)) {
+            return Err(Failure::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
+        }
+        match (self.version_match, self.version) {
+            (Some(_), Version::Unset) => forbid(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            ),
+            (Some(VersionMatch::Exact), Version::Any) => forbid(
+                "resourceVersionMatch",
+                "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"",
+            ),
+            (Some(_) | None, Version::Unset | Version::Any | Version::At(_)) => Ok(()),
+        }
+    }
+}
+
+fn text(value: &str) -> Option<String> {
+    (!value.is_empty()).then(|| value.to_owned())
+}
+
+fn number<T: std::str::FromStr + Default>(key: &str, value: &str) -> Result<T, Failure> {
+    if value.is_empty() {
+        return Ok(T::default());
+    }
+    value.parse().map_err(|_| Failure::bad_request(format!("{key}: {value:?} is no number")))
+}
+
+/// A parameter that is there without a value counts as true.
+fn flag(key: &str, value: &str) -> Result<bool, Failure> {
+    match value {
+        "" | "1" | "t" | "T" | "true" | "True" | "TRUE" => Ok(true),
+        "0" | "f" | "F" | "false" | "False" | "FALSE" => Ok(false),
+        other => Err(Failure::bad_request(format!("{key}: {other:?} is neither true nor false"))),
+    }
+}
+
+fn version(value: &str) -> Result<Version, Failure> {
+    match value {
+        "" => Ok(Version::Unset),
+        "0" => Ok(Version::Any),
+        text => text.parse().map(Version::At).map_err(|_| {
+            let message =
+                format!("Invalid value: {text:?}: must be a version that a list or an object had");
+            let cause = Cause::new("FieldValueInvalid", "resourceVersion", message);
+            Failure::bad_request(cause.to_string()).with_causes(&[cause])
+        }),
+    }
+}
+
+fn version_match(value: &str) -> Result<Option<VersionMatch>, Failure> {
+    match value {
+        "" => Ok(None),
+        "NotOlderThan" => Ok(Some(VersionMatch::NotOlderThan)),
+        "Exact" => Ok(Some(VersionMatch::Exact)),
+        other => Err(unsupported(
+            "ListOptions",
+            "resourceVersionMatch",
+            other,
+            &["Exact", "NotOlderThan"],
+        )),
+    }
+}
+
+/// `All` is the one value there is; in a query it may stand several times.
+pub fn dry_run(value: &str) -> Result<bool, Failure> {
+    match value {
+        "" => Ok(false),
+        "All" => Ok(true),
+        other => Err(unsupported("PatchOptions", "dryRun", other, &["All"])),
+    }
+}
+
+fn validation(value: &str) -> Result<Validation, Failure> {
+    match value {
+        "Strict" => Ok(Validation::Strict),
+        "" | "Warn" => Ok(Validation::Warn),
+        "Ignore" => Ok(Validation::Ignore),
+        other => Err(unsupported(
+            "PatchOptions",
+            "fieldValidation",
+            other,
+            &["Ignore", "Strict", "Warn"],
+        )),
+    }
+}
+
+fn include(value: &str) -> Result<Include, Failure> {
+    match value {
+        "None" => Ok(Include::None),
+        "" | "Metadata" => Ok(Include::Metadata),
+        "Object" => Ok(Include::Object),
+        other => Err(unsupported(
+            "TableOptions",
+            "includeObject",
+            other,
+            &["Metadata", "None", "Object"],
+        )),
+    }
+}
+
+fn unsupported(kind: &str, field: &str, found: &str, known: &[&str]) -> Failure {
+    let known: Vec<String> = known.iter().map(|value| format!("{value:?}")).collect();
+    let message = format!("Unsupported value: {found:?}: supported values: {}", known.join(", "));
+    Failure::invalid_options(kind, Cause::new("FieldValueNotSupported", field, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(raw: &str, expect: Query) {
+        assert_eq!(Query::parse(raw).ok(), Some(expect), "{raw}");
+    }
+
+    #[test]
+    fn odd_queries_are_read() {
+        check("", Query::default());
+        check("&limit=500", Query { limit: 500, ..Query::default() });
+        check("timeout=32s&pretty=true&limit=", Query::default());
+        check("watch=1&timeoutSeconds=0", Query { watch: true, ..Query::default() });
+        check("resourceVersion=0", Query { version: Version::Any, ..Query::default() });
+        check(
+            "fieldSelector=metadata.name%3Dx",
+            Query { fields: "metadata.name=x".into(), ..Query::default() },
+        );
+        check("dryRun=All&dryRun=All", Query { dry_run: true, ..Query::default() });
+    }
+
+    #[track_caller]
+    fn refuse(raw: &str, code: u16) {
+        let failure = Query::parse(raw).expect_err(raw);
+        assert_eq!(failure.code.as_u16(), code, "{raw}: {}", failure.message);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        refuse("limit=many", 400);
+        refuse("limit=-1", 400);
+        refuse("watch=perhaps", 400);
+        refuse("resourceVersion=abc", 400);
+        refuse("continue=x&resourceVersion=5", 400);
+        refuse("dryRun=Some", 422);
+        refuse("fieldValidation=Sometimes", 422);
+        refuse("includeObject=Half", 422);
+        refuse("resourceVersionMatch=Exact", 422);
+        refuse("resourceVersionMatch=Exact&resourceVersion=0", 422);
+        refuse("sendInitialEvents=true", 422);
+        refuse("watch=true&sendInitialEvents=true", 422);
+        refuse("watch=true&resourceVersion=5&resourceVersionMatch=NotOlderThan", 422);
+    }
+
+    proptest! {
+        #[test]
+        fn any_query_is_answered(raw in "[a-zA-Z]{0,12}=?[ -~]{0,24}(&(limit|watch|dryRun|resourceVersion)=[ -~]{0,12})?") {
+            if let Err(failure) = Query::parse(&raw) {
+                prop_assert!(matches!(failure.code.as_u16(), 400 | 422), "{}", failure.message);
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! A kind as clients of the dialect see it.
+//!
+//! Most kinds show themselves as they are. Two also have a second face in the core group, because
+//! every tool of this field looks for it there: a project is a `v1 Namespace`, and an event is a
+//! `v1 Event`. A face changes names and shape at the border and nothing else.
+use super::faces;
+use super::failure::Failure;
+use orrery_api::{JsonOptions, Kind, Object, Scheme};
+use orrery_hub::{Accessor, Error, Hub};
+use serde_json::Value;
+use std::sync::Arc;
+
+const READ: &[&str] = &["get", "list", "watch"];
+const ALL: &[&str] =
+    &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+/// A namespace is worth a request of its own; they are not deleted by the dozen.
+const NAMESPACE: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Face {
+    /// As the kind defines itself.
+    Own,
+    /// A project as `v1 Namespace`.
+    Namespace,
+    /// An event as `v1 Event`.
+    CoreEvent,
+}
+
+/// A kind in one version and with one face, and the way to its objects.
+pub struct Resource {
+    pub kind: Arc<Kind>,
+    pub face: Face,
+    pub accessor: Arc<dyn Accessor>,
+    scheme: Arc<Scheme>,
+}
+
+impl Resource {
+    pub fn new(hub: &Hub, kind: &Arc<Kind>, face: Face) -> Result<Self, Error> {
+        let scheme = hub.scheme().clone();
+        let accessor = hub.accessor(&scheme.hub_kind(kind))?.clone();
+        Ok(Self { kind: kind.clone(), face, accessor, scheme })
+    }
+
+    pub fn scheme(&self) -> &Scheme {
+        &self.scheme
+    }
+
+    /// Empty for the core group.
+    pub fn group(&self) -> &str {
+        match self.face {
+            Face::Own => self.kind.group(),
+            Face::Namespace | Face::CoreEvent => "",
+        }
+    }
+
+    pub fn version(&self) -> &str {
+        match self.face {
+            Face::Own => self.kind.version(),
+            Face::Namespace | Face::CoreEvent => "v1",
+        }
+    }
+
+    pub fn api_version(&self) -> &str {
+        match self.face {
+            Face::Own => self.kind.api_version(),
+            Face::Namespace | Face::CoreEvent => "v1",
+        }
+    }
+
+    pub fn kind_name(&self) -> &str {
+        match self.face {
+            Face::Own | Face::CoreEvent => self.kind.kind(),
+            Face::Namespace => "Namespace",
+        }
+    }
+
+    pub fn list_kind(&self) -> &str {
+        match self.face {
+            Face::Own | Face::CoreEvent => self.kind.list_kind(),
+            Face::Namespace => "NamespaceList",
+        }
+    }
+
+    pub fn plural(&self) -> &str {
+        match self.face {
+            Face::Own | Face::CoreEvent => self.kind.plural(),
+            Face::Namespace => "namespaces",
+        }
+    }
+
+    pub fn singular(&self) -> &str {
+        match self.face {
+            Face::Own | Face::CoreEvent => self.kind.singular(),
+            Face::Namespace => "namespace",
+        }
+    }
+
+    pub fn short_names(&self) -> Vec<&str> {
+        match self.face {
+            Face::Own | Face::CoreEvent => {
+                self.kind.short_names().iter().map(String::as_str).collect()
+            }
+            Face::Namespace => vec!["ns"],
+        }
+    }
+
+    pub fn namespaced(&self) -> bool {
+        !self.kind.cluster_scoped()
+    }
+
+    /// Whether people write it, and not only the server.
+    pub fn writable(&self) -> bool {
+        !self.kind.server_owned()
+    }
+
+    pub fn verbs(&self) -> &'static [&'static str] {
+        if !self.writable() {
+            return READ;
+        }
+        match self.face {
+            Face::Own | Face::CoreEvent => ALL,
+            Face::Namespace => NAMESPACE,
+        }
+    }
+
+    /// Whether there is a `status` subresource.
+    pub fn has_status(&self) -> bool {
+        self.kind.has_status()
+    }
+
+    /// What people do to the status; what only the server writes, they only read.
+    pub fn status_verbs(&self) -> &'static [&'static str] {
+        if self.writable() { &["get", "patch", "update"] } else { &["get"] }
+    }
+
+    /// `workloads.apps.orrery.dev`, or `namespaces`.
+    pub fn qualified_plural(&self) -> String {
+        match self.group() {
+            "" => self.plural().to_owned(),
+            group => format!("{}.{group}", self.plural()),
+        }
+    }
+
+    /// An object of the hub in this version and face.
+    pub fn encode(&self, hub: &Object) -> Result<Value, Failure> {
+        let object = self.scheme.from_hub(hub, &self.kind).map_err(Failure::internal)?;
+        let value = object.to_json_value(&JsonOptions::rest());
+        Ok(match self.face {
+            Face::Own => value,
+            Face::Namespace => faces::namespace_of(value),
+            Face::CoreEvent => faces::core_event_of(value),
+        })
+    }
+}

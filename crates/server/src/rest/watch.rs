@@ -1,0 +1,157 @@
+//! Watching: one line of JSON for each change, for as long as the client listens.
+//!
+//! ```text
+//!   no version, or 0           everything that is there as ADDED, then every change
+//!   version N                  every change after N
+//!   sendInitialEvents          as the first, with a bookmark that says where the first part ends
+//! ```
+//! The stream is pulled by the connection: a slow client holds nothing but its place in the shared
+//! history, and one that is too slow is told so (410) and lists again.
+use super::call::Call;
+use super::failure::Failure;
+use super::query::{Query, Version};
+use super::render::Renderer;
+use super::selection::Selection;
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use futures::stream::{self, Stream, StreamExt};
+use orrery_hub::{Revision, WatchEvent, WatchOptions, WatchStream};
+use serde_json::{Value, json};
+use std::convert::Infallible;
+use std::time::Duration;
+
+/// A watch that does not say how long it wants to live ends after this and up to as much again, so
+/// that the watches that were opened together do not come back together.
+const LIFE_MIN: Duration = Duration::from_secs(1800);
+
+pub async fn watch(call: &Call, project: Option<String>) -> Result<Response, Failure> {
+    let mut selection = Selection::of(&call.resource, &call.query, project)?;
+    call.check_version(call.query.version).await?;
+    let options = WatchOptions {
+        project: selection.project.clone(),
+        name: selection.fields.exact("metadata.name").map(str::to_owned),
+        labels: std::mem::take(&mut selection.labels),
+        fields: std::mem::take(&mut selection.fields),
+        after: start(call).await?,
+        bookmark_interval: None,
+    };
+    let body = match call.resource.accessor.watch(options).await {
+        Ok(events) => Body::from_stream(lines(call, events, selection)),
+        // Under this dialect a watch that cannot begin is a stream with one event.
+        Err(error @ orrery_hub::Error::Expired { .. }) => {
+            let failure = Failure::of(error, &call.resource, "");
+            Body::from(line("ERROR", &failure.to_value()))
+        }
+        Err(error) => return Err(Failure::of(error, &call.resource, "")),
+    };
+    let mut response = Response::new(body);
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    let no_cache = HeaderValue::from_static("no-cache, private");
+    response.headers_mut().insert(header::CACHE_CONTROL, no_cache);
+    Ok(response)
+}
+
+/// The revision to go on from; none where the present state comes first.
+async fn start(call: &Call) -> Result<Option<Revision>, Failure> {
+    let Query { initial_events, version, .. } = &call.query;
+    Ok(match (initial_events, version) {
+        (Some(true), _) => None,
+        (Some(false), Version::Unset | Version::Any) => Some(call.current_revision().await?),
+        (None, Version::Unset | Version::Any) => None,
+        (Some(false) | None, Version::At(revision)) => Some(*revision),
+    })
+}
+
+/// The lines of the answer; they end when the client has listened long enough or the server stops.
+fn lines(
+    call: &Call,
+    events: WatchStream,
+    selection: Selection,
+) -> impl Stream<Item = Result<Bytes, Infallible>> + use<> {
+    let life = call.query.timeout.unwrap_or_else(default_life);
+    let stop = call.stop.clone();
+    let end = async move {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = tokio::time::sleep(life) => {}
+        }
+    };
+    let state = State {
+        events,
+        writer: Writer {
+            renderer: call.renderer(),
+            selection,
+            bookmarks: call.query.bookmarks,
+            announce_end: call.query.initial_events == Some(true),
+            first: true,
+        },
+        over: false,
+    };
+    stream::unfold(state, State::next).take_until(Box::pin(end)).map(Ok)
+}
+
+fn default_life() -> Duration {
+    LIFE_MIN + rand::random_range(Duration::ZERO..LIFE_MIN)
+}
+
+struct State {
+    events: WatchStream,
+    writer: Writer,
+    over: bool,
+}
+
+impl State {
+    async fn next(mut self) -> Option<(Bytes, Self)> {
+        while !self.over {
+            let written = match self.events.next().await? {
+                Ok(event) => self.writer.write(&event),
+                Err(error) => Err(Failure::of(error, &self.writer.renderer.resource, "")),
+            };
+            match written {
+                Ok(Some(line)) => return Some((line, self)),
+                Ok(None) => {}
+                Err(failure) => {
+                    self.over = true;
+                    return Some((line("ERROR", &failure.to_value()), self));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Turns events into lines.
+struct Writer {
+    renderer: Renderer,
+    selection: Selection,
+    bookmarks: bool,
+    /// The next bookmark ends the initial events, and the client waits for it.
+    announce_end: bool,
+    first: bool,
+}
+
+impl Writer {
+    fn write(&mut self, event: &WatchEvent) -> Result<Option<Bytes>, Failure> {
+        let (kind, object) = match event {
+            WatchEvent::Added(object) => ("ADDED", object),
+            WatchEvent::Modified(object) => ("MODIFIED", object),
+            WatchEvent::Deleted(object) => ("DELETED", object),
+            WatchEvent::Bookmark(revision) => {
+                let end = std::mem::take(&mut self.announce_end);
+                let bookmark = || self.renderer.bookmark(&revision.to_string(), end);
+                return Ok(self.bookmarks.then(|| line("BOOKMARK", &bookmark())));
+            }
+        };
+        if !self.selection.fits(object) {
+            return Ok(None);
+        }
+        let first = std::mem::take(&mut self.first);
+        Ok(Some(line(kind, &self.renderer.watched(object, first)?)))
+    }
+}
+
+fn line(kind: &str, object: &Value) -> Bytes {
+    Bytes::from(format!("{}\n", json!({ "type": kind, "object": object })))
+}

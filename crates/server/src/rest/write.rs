@@ -1,0 +1,141 @@
+//! Writing: create, replace, patch.
+use super::body::{self, Language};
+use super::call::Call;
+use super::decode;
+use super::failure::{Cause, Failure};
+use super::patching::{self, Patch, PatchOptions, Patched, absent_project};
+use super::render;
+use axum::body::Body;
+use axum::http::StatusCode;
+use axum::response::Response;
+use orrery_api::Object;
+use orrery_hub::{ApplyOptions, Merge, ObjectName, Outcome, Part, Precondition};
+use serde_json::{Value, json};
+
+/// Letters that make no words by accident, for names that the server completes.
+const SUFFIX_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+const SUFFIX_LENGTH: usize = 5;
+/// Longest part of a name that a suffix is put after, so that the whole is a name.
+const PREFIX_MAX: usize = 63 - SUFFIX_LENGTH;
+
+pub async fn create(call: &Call, project: &str, body: Body) -> Result<Response, Failure> {
+    let mut value = read(call, body).await?;
+    decode::settle(&call.resource, &mut value, project, None)?;
+    complete_name(&mut value);
+    if has_text(&value, "/metadata/resourceVersion") {
+        let message = "resourceVersion should not be set on objects to be created";
+        return Err(Failure::bad_request(message));
+    }
+    let given = decode::decode(&call.resource, value, call.query.validation)?;
+    let name = given.object.name().to_owned();
+    let (manager, dry_run) = (call.manager(), call.query.dry_run);
+    let options = ApplyOptions { manager, dry_run, ..ApplyOptions::create() };
+    let applied = call.resource.accessor.apply(given.object, options).await;
+    let applied = applied.map_err(|error| Failure::of(error, &call.resource, &name))?;
+    answer(call, StatusCode::CREATED, &applied.object, &given.warnings)
+}
+
+pub async fn replace(
+    call: &Call,
+    name: &ObjectName,
+    part: Part,
+    body: Body,
+) -> Result<Response, Failure> {
+    let mut value = read(call, body).await?;
+    decode::settle(&call.resource, &mut value, &name.project, Some(&name.name))?;
+    let given = decode::decode(&call.resource, value, call.query.validation)?;
+    let options = ApplyOptions {
+        precondition: Precondition::Present,
+        part,
+        merge: Merge::Replace,
+        manager: call.manager(),
+        dry_run: call.query.dry_run,
+        ..ApplyOptions::default()
+    };
+    let applied = call.resource.accessor.apply(given.object, options).await.map_err(|error| {
+        Failure::of(absent_project(error, &call.resource, name), &call.resource, &name.name)
+    })?;
+    answer(call, StatusCode::OK, &applied.object, &given.warnings)
+}
+
+pub async fn patch(
+    call: &Call,
+    name: &ObjectName,
+    part: Part,
+    body: Body,
+) -> Result<Response, Failure> {
+    let media_type = body::media_type(&call.headers);
+    let patch = Patch::read(&call.resource, &media_type, &body::read(body).await?)?;
+    check_options(call, &patch)?;
+    let options = PatchOptions {
+        part,
+        dry_run: call.query.dry_run,
+        validation: call.query.validation,
+        manager: call.manager(),
+        force: call.query.force.unwrap_or(false),
+    };
+    let Patched { applied, warnings } =
+        patching::patch(&call.resource, name, &patch, &options).await?;
+    let code = match applied.outcome {
+        Outcome::Created => StatusCode::CREATED,
+        Outcome::Changed | Outcome::Unchanged | Outcome::Gone => StatusCode::OK,
+    };
+    answer(call, code, &applied.object, &warnings)
+}
+
+/// Who applies must say who they are, and only who applies can insist.
+fn check_options(call: &Call, patch: &Patch) -> Result<(), Failure> {
+    let refuse = |cause| Err(Failure::invalid_options("PatchOptions", cause));
+    match patch {
+        Patch::Apply(declared) => {
+            if call.query.manager.is_none() {
+                let message = "Required value: is required for apply patch";
+                return refuse(Cause::new("FieldValueRequired", "fieldManager", message));
+            }
+            match declared.pointer("/metadata/managedFields") {
+                None | Some(Value::Null) => Ok(()),
+                Some(_) => Err(Failure::bad_request("metadata.managedFields must be nil")),
+            }
+        }
+        Patch::Change(_) if call.query.force.is_some() => {
+            let message = "Forbidden: may not be specified for non-apply patch";
+            refuse(Cause::new("FieldValueForbidden", "force", message))
+        }
+        Patch::Change(_) => Ok(()),
+    }
+}
+
+async fn read(call: &Call, body: Body) -> Result<Value, Failure> {
+    let language: Language = body::language(&call.headers)?;
+    body::value(language, &body::read(body).await?)
+}
+
+fn answer(
+    call: &Call,
+    code: StatusCode,
+    object: &Object,
+    warnings: &[String],
+) -> Result<Response, Failure> {
+    let value = call.renderer().object(object)?;
+    Ok(render::answer(code, call.form, &value, warnings))
+}
+
+fn has_text(value: &Value, pointer: &str) -> bool {
+    value.pointer(pointer).and_then(Value::as_str).is_some_and(|text| !text.is_empty())
+}
+
+/// Completes the name of an object that only says how it should begin.
+fn complete_name(value: &mut Value) {
+    if has_text(value, "/metadata/name") {
+        return;
+    }
+    let prefix = value.pointer("/metadata/generateName").and_then(Value::as_str);
+    let Some(prefix) = prefix.filter(|prefix| !prefix.is_empty()) else { return };
+    let short: String = prefix.chars().take(PREFIX_MAX).collect();
+    value["metadata"]["name"] = json!(format!("{short}{}", suffix()));
+}
+
+fn suffix() -> String {
+    let letter = |_| SUFFIX_LETTERS[rand::random_range(0..SUFFIX_LETTERS.len())] as char;
+    (0..SUFFIX_LENGTH).map(letter).collect()
+}

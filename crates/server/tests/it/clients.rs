@@ -1,0 +1,61 @@
+//! Client libraries of other languages, as their users write programs with them.
+use crate::support::{PATIENCE, World};
+use std::path::{Path, PathBuf};
+use tokio::process::Command;
+
+/// Where `cargo xtask test` puts the packages of others.
+fn tools() -> PathBuf {
+    match std::env::var_os("ORRERY_TOOLS") {
+        Some(folder) => folder.into(),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools"),
+    }
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients").join(name)
+}
+
+async fn run(mut command: Command) {
+    command.kill_on_drop(true);
+    // Some of them make hundreds of requests.
+    let said = tokio::time::timeout(5 * PATIENCE, command.output()).await;
+    let said = said.expect("it ends in time").expect("it runs");
+    let (out, err) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
+    assert!(said.status.success(), "{out}{err}");
+    assert!(out.ends_with("all good\n"), "it did everything: {out}{err}");
+}
+
+#[tokio::test]
+async fn python_kubernetes_client() {
+    let world = World::start().await;
+    let mut command = Command::new(tools().join("venv/bin/python"));
+    command.arg(script("kubernetes_client.py")).arg(world.url());
+    run(command).await;
+}
+
+#[tokio::test]
+async fn javascript_kubernetes_client() {
+    let world = World::start().await;
+    let mut command = Command::new("node");
+    command.arg(script("kubernetes_client.mjs")).arg(world.url());
+    command.arg(tools().join("npm/node_modules/@kubernetes/client-node/dist/index.js"));
+    run(command).await;
+}
+
+/// proves: HUB-18
+#[tokio::test]
+async fn python_openapi_validators() {
+    let world = World::start().await;
+    let mut command = Command::new(tools().join("venv/bin/python"));
+    command.arg(script("openapi_validator.py")).arg(world.url());
+    run(command).await;
+}
+
+/// proves: HUB-18
+#[tokio::test]
+async fn python_schemathesis() {
+    let world = World::start().await;
+    let mut command = Command::new(tools().join("venv/bin/python"));
+    command.arg(script("openapi_requests.py")).arg(world.url());
+    run(command).await;
+}

@@ -1,0 +1,333 @@
+//! Everything that can be asked wrongly, with the code and the `Status` that answers it.
+use crate::support::{APPLY, JSON_PATCH, MERGE, WORKLOADS, World, workload};
+use axum::body::Body;
+use axum::http::Method;
+use serde_json::{Value, json};
+
+struct Case<'a> {
+    method: Method,
+    path: &'a str,
+    headers: &'a [(&'a str, &'a str)],
+    body: String,
+    code: u16,
+    reason: &'a str,
+    /// Part of the message.
+    message: &'a str,
+}
+
+fn case<'a>(
+    method: Method,
+    path: &'a str,
+    code: u16,
+    reason: &'a str,
+    message: &'a str,
+) -> Case<'a> {
+    Case { method, path, headers: &[], body: String::new(), code, reason, message }
+}
+
+async fn check(world: &World, case: Case<'_>) -> Value {
+    let Case { method, path, headers, body, code, reason, message } = case;
+    let about = format!("{method} {path} {headers:?}");
+    let answer = world.send(world.request(method, path, headers, body)).await;
+    assert_eq!(answer.code.as_u16(), code, "{about}: {}", answer.text);
+    assert_eq!(answer.header("content-type"), Some("application/json"), "{about}");
+    let status = answer.json();
+    assert_eq!(
+        (&status["kind"], &status["status"]),
+        (&json!("Status"), &json!("Failure")),
+        "{about}"
+    );
+    assert_eq!(
+        (&status["reason"], &status["code"]),
+        (&json!(reason), &json!(code)),
+        "{about}: {status}"
+    );
+    assert!(status["message"].as_str().expect("text").contains(message), "{about}: {status}");
+    status
+}
+
+#[tokio::test]
+async fn paths_and_methods() {
+    let world = World::start().await;
+    let nowhere = "could not find the requested resource";
+    let not_here = "does not allow this method";
+    let instances = "/apis/apps.orrery.dev/v1/namespaces/default/workloadinstances";
+    let cases = [
+        case(Method::GET, "/", 404, "NotFound", nowhere),
+        case(Method::GET, "/nope", 404, "NotFound", nowhere),
+        case(Method::GET, "/apis/apps.orrery.dev/v1/poems", 404, "NotFound", nowhere),
+        case(Method::GET, "/apis/apps.orrery.dev/v1/workloads/x", 404, "NotFound", nowhere),
+        case(
+            Method::GET,
+            "/apis/infra.orrery.dev/v1/namespaces/default/nodes",
+            404,
+            "NotFound",
+            nowhere,
+        ),
+        case(
+            Method::GET,
+            "/apis/apps.orrery.dev/v1/namespaces/default/workloads/x/poem",
+            404,
+            "NotFound",
+            nowhere,
+        ),
+        case(
+            Method::GET,
+            "/apis/apps.orrery.dev/v1/namespaces/%ff/workloads",
+            404,
+            "NotFound",
+            nowhere,
+        ),
+        case(Method::POST, "/apis", 405, "MethodNotAllowed", not_here),
+        case(Method::POST, "/apis/apps.orrery.dev/v1/workloads", 405, "MethodNotAllowed", not_here),
+        case(Method::PUT, WORKLOADS, 405, "MethodNotAllowed", not_here),
+        case(Method::POST, instances, 405, "MethodNotAllowed", "written by the server only"),
+        case(Method::DELETE, instances, 405, "MethodNotAllowed", "written by the server only"),
+    ];
+    for case in cases {
+        check(&world, case).await;
+    }
+}
+
+#[tokio::test]
+async fn questions() {
+    let world = World::start().await;
+    let path = |query: &str| format!("{WORKLOADS}?{query}");
+    let bad = [
+        ("labelSelector=a+b", "label selector"),
+        ("labelSelector=%3D", "label selector"),
+        ("fieldSelector=spec.nope%3D1", "cannot be"),
+        ("fieldSelector=nonsense", "field=value"),
+        ("continue=%21%21", "continue token"),
+        ("limit=x", "is no number"),
+        ("watch=true&labelSelector=a+b", "label selector"),
+    ];
+    for (query, message) in bad {
+        let message = if query.contains("nope") { "is not a field" } else { message };
+        check(&world, case(Method::GET, &path(query), 400, "BadRequest", message)).await;
+    }
+    let headers: &[(&str, &str)] = &[("accept", "application/vnd.kubernetes.protobuf")];
+    let refused =
+        Case { headers, ..case(Method::GET, WORKLOADS, 406, "NotAcceptable", "application/json") };
+    check(&world, refused).await;
+}
+
+#[tokio::test]
+async fn objects_that_are_not_there_or_are_already() {
+    let world = World::start().await;
+    world.post(WORKLOADS, &workload("a")).await.expect(201);
+    let absent = format!("{WORKLOADS}/x");
+    let status = check(
+        &world,
+        case(Method::GET, &absent, 404, "NotFound", "workloads.apps.orrery.dev \"x\" not found"),
+    )
+    .await;
+    let details = json!({ "name": "x", "group": "apps.orrery.dev", "kind": "workloads" });
+    assert_eq!(status["details"], details);
+    check(&world, case(Method::DELETE, &absent, 404, "NotFound", "not found")).await;
+    let body = workload("x").to_string();
+    check(&world, Case { body, ..case(Method::PUT, &absent, 404, "NotFound", "not found") }).await;
+    let body = workload("a").to_string();
+    check(
+        &world,
+        Case { body, ..case(Method::POST, WORKLOADS, 409, "AlreadyExists", "already exists") },
+    )
+    .await;
+    let lost = "/apis/apps.orrery.dev/v1/namespaces/lost/workloads";
+    let body = workload("a").to_string();
+    let status = check(
+        &world,
+        Case { body, ..case(Method::POST, lost, 404, "NotFound", "namespaces \"lost\" not found") },
+    )
+    .await;
+    assert_eq!(status["details"]["kind"], "namespaces");
+    let inside = format!("{lost}/a");
+    let applied = format!("{inside}?fieldManager=me");
+    let (headers, body): (&[(&str, &str)], _) =
+        (&[("content-type", APPLY)], workload("a").to_string());
+    let missing = case(Method::PATCH, &applied, 404, "NotFound", "namespaces \"lost\" not found");
+    check(&world, Case { headers, body, ..missing }).await;
+    check(
+        &world,
+        case(Method::GET, &inside, 404, "NotFound", "workloads.apps.orrery.dev \"a\" not found"),
+    )
+    .await;
+    let system = "/api/v1/namespaces/system";
+    check(&world, case(Method::DELETE, system, 403, "Forbidden", "belongs to the installation"))
+        .await;
+}
+
+#[tokio::test]
+async fn invalid_objects_name_their_fields_and_their_kind() {
+    let world = World::start().await;
+    let mut object = workload("a");
+    object["spec"] = json!({ "restartPolicy": "sometimes", "stopGraceSeconds": "ten" });
+    let body = object.to_string();
+    let status = check(
+        &world,
+        Case { body, ..case(Method::POST, WORKLOADS, 422, "Invalid", "spec.stopGraceSeconds") },
+    )
+    .await;
+    assert_eq!(status["details"]["causes"][0]["reason"], "FieldValueTypeInvalid");
+    object["spec"]["stopGraceSeconds"] = json!(10);
+    let body = object.to_string();
+    let status = check(
+        &world,
+        Case {
+            body,
+            ..case(
+                Method::POST,
+                WORKLOADS,
+                422,
+                "Invalid",
+                "Workload.apps.orrery.dev \"a\" is invalid",
+            )
+        },
+    )
+    .await;
+    assert_eq!(
+        (&status["details"]["kind"], &status["details"]["name"]),
+        (&json!("Workload"), &json!("a"))
+    );
+    let causes = status["details"]["causes"].as_array().expect("causes");
+    let found: Vec<(&str, &str)> = causes
+        .iter()
+        .map(|cause| {
+            (cause["field"].as_str().expect("field"), cause["reason"].as_str().expect("reason"))
+        })
+        .collect();
+    assert!(found.contains(&("spec.restartPolicy", "FieldValueNotSupported")), "{found:?}");
+    assert!(found.contains(&("spec.placement", "FieldValueRequired")), "{found:?}");
+}
+
+#[tokio::test]
+async fn bodies() {
+    let world = World::start().await;
+    let post = |body: &str, code, reason, message| Case {
+        body: body.to_owned(),
+        ..case(Method::POST, WORKLOADS, code, reason, message)
+    };
+    let twice = r#"{"metadata":{"name":"a","name":"b"}}"#;
+    let huge = format!("{{\"x\":\"{}\"}}", "x".repeat(4 << 20));
+    let large = format!("{{\"x\":\"{}\"}}", "x".repeat(2 << 20));
+    let deep = "[".repeat(100_000);
+    let other = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}"#;
+    let elsewhere = r#"{"metadata":{"name":"a","namespace":"elsewhere"}}"#;
+    let versioned = r#"{"metadata":{"name":"a","resourceVersion":"5"}}"#;
+    let cases = [
+        post("", 400, "BadRequest", "not valid JSON"),
+        post("{", 400, "BadRequest", "not valid JSON"),
+        post("[]", 400, "BadRequest", "must be an object"),
+        post(&deep, 400, "BadRequest", "nested too deeply"),
+        post(twice, 400, "BadRequest", "duplicate field \"metadata.name\""),
+        post(other, 400, "BadRequest", "does not match the expected API version"),
+        post(elsewhere, 400, "BadRequest", "does not match the namespace"),
+        post(versioned, 400, "BadRequest", "resourceVersion should not be set"),
+        post(&huge, 413, "RequestEntityTooLarge", "too large"),
+        post(&large, 413, "RequestEntityTooLarge", "too large"),
+    ];
+    for case in cases {
+        check(&world, case).await;
+    }
+    let headers: &[(&str, &str)] = &[("content-type", "text/plain")];
+    let body = workload("a").to_string();
+    let refused = case(
+        Method::POST,
+        WORKLOADS,
+        415,
+        "UnsupportedMediaType",
+        "accepted media types include: application/json",
+    );
+    check(&world, Case { headers, body, ..refused }).await;
+    let headers: &[(&str, &str)] = &[("content-type", "application/yaml")];
+    let two = post("a: 1\n---\nb: 2\n", 400, "BadRequest", "expected one object, found 2");
+    check(&world, Case { headers, ..two }).await;
+    let renamed = format!("{WORKLOADS}/b");
+    let body = workload("a").to_string();
+    let put =
+        case(Method::PUT, &renamed, 400, "BadRequest", "does not match the name on the URL (b)");
+    check(&world, Case { body, ..put }).await;
+}
+
+#[tokio::test]
+async fn patches_that_do_not_apply() {
+    let world = World::start().await;
+    world.post(WORKLOADS, &workload("a")).await.expect(201);
+    let path = format!("{WORKLOADS}/a?fieldManager=me");
+    let cases = [
+        (
+            "application/strategic-merge-patch+json",
+            "{}",
+            415,
+            "UnsupportedMediaType",
+            "accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+        ),
+        ("application/json", "{}", 415, "UnsupportedMediaType", "unknown format"),
+        (MERGE, "[]", 400, "BadRequest", "must be an object"),
+        (MERGE, "{", 400, "BadRequest", "not valid JSON"),
+        (MERGE, r#"{"metadata":{"name":"b"}}"#, 400, "BadRequest", "does not match the name"),
+        (MERGE, r#"{"spec":{"placement":null}}"#, 422, "Invalid", "spec.placement"),
+        (JSON_PATCH, "{}", 400, "BadRequest", "list of operations"),
+        (JSON_PATCH, r#"[{"op":"sing","path":"/a"}]"#, 400, "BadRequest", "no operation"),
+        (
+            JSON_PATCH,
+            r#"[{"op":"test","path":"/spec/stopGraceSeconds","value":1}]"#,
+            422,
+            "Invalid",
+            "not what the test expects",
+        ),
+        (
+            JSON_PATCH,
+            r#"[{"op":"remove","path":"/spec/nope"}]"#,
+            422,
+            "Invalid",
+            "/spec/nope is not there",
+        ),
+        (APPLY, "{", 400, "BadRequest", "not valid YAML"),
+        (APPLY, r#"{"metadata":{"managedFields":[]}}"#, 400, "BadRequest", "must be nil"),
+    ];
+    for (kind, body, code, reason, message) in cases {
+        let headers: &[(&str, &str)] = &[("content-type", kind)];
+        let body = body.to_owned();
+        let failed = Case { headers, body, ..case(Method::PATCH, &path, code, reason, message) };
+        check(&world, failed).await;
+    }
+}
+
+/// A client that stops in the middle of its body gets nothing done and holds nothing up.
+#[tokio::test]
+async fn half_a_body_is_no_request() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let world = World::start().await;
+    let mut half = tokio::net::TcpStream::connect(&world.address).await.expect("connected");
+    let head =
+        format!("POST {WORKLOADS} HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n{{\"meta");
+    half.write_all(head.as_bytes()).await.expect("sent");
+    half.shutdown().await.expect("closed for writing");
+    let mut answer = Vec::new();
+    half.read_to_end(&mut answer).await.expect("the server ends it");
+    let text = String::from_utf8_lossy(&answer);
+    assert!(text.is_empty() || text.starts_with("HTTP/1.1 400"), "{text}");
+    assert_eq!(world.get(WORKLOADS).await.expect(200)["items"], json!([]));
+}
+
+/// Callers of unknown services of gRPC are told in their own language.
+#[tokio::test]
+async fn unknown_services_are_unimplemented() {
+    let world = World::start().await;
+    let headers = [("content-type", "application/grpc")];
+    let answer = world
+        .send(world.request(Method::POST, "/nope.v1.Nope/Call", &headers, Body::empty()))
+        .await;
+    assert_eq!((answer.code.as_u16(), answer.header("grpc-status")), (200, Some("12")));
+}
+
+#[tokio::test]
+async fn oversized_heads_are_refused() {
+    let world = World::start().await;
+    let long = "x".repeat(1 << 20);
+    let headers = [("x-long", long.as_str())];
+    let answer = world.send(world.request(Method::GET, WORKLOADS, &headers, Body::empty())).await;
+    assert_eq!(answer.code.as_u16(), 431);
+    world.get(WORKLOADS).await.expect(200);
+}

@@ -1,0 +1,218 @@
+//! Lists and single objects, in every form.
+use crate::support::{TABLE, WORKLOADS, World, project, workload};
+use orrery_hub::events::{Happening, Recorder, Severity};
+use orrery_proto::core::v1::ObjectReference;
+use serde_json::{Value, json};
+
+async fn with_workloads(names: &[&str]) -> World {
+    let world = World::start().await;
+    for name in names {
+        let mut object = workload(name);
+        object["metadata"]["labels"] = json!({ "app": name });
+        world.post(WORKLOADS, &object).await.expect(201);
+    }
+    world
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    let items = list["items"].as_array().expect("items").iter();
+    items.map(|item| item["metadata"]["name"].as_str().expect("a name")).collect()
+}
+
+/// proves: HUB-10
+#[tokio::test]
+async fn lists_are_typed_and_come_in_pages() {
+    let world = with_workloads(&["a", "b", "c", "d", "e"]).await;
+    let all = world.get(WORKLOADS).await.expect(200);
+    assert_eq!(
+        (&all["apiVersion"], &all["kind"]),
+        (&json!("apps.orrery.dev/v1"), &json!("WorkloadList"))
+    );
+    assert_eq!(names(&all), ["a", "b", "c", "d", "e"]);
+    let version: u64 =
+        all["metadata"]["resourceVersion"].as_str().expect("text").parse().expect("a number");
+    assert!(0 < version);
+    let mut seen = Vec::new();
+    let mut token = String::new();
+    loop {
+        let page = world.get(&format!("{WORKLOADS}?limit=2&continue={token}")).await.expect(200);
+        seen.extend(names(&page).into_iter().map(str::to_owned));
+        match page["metadata"]["continue"].as_str() {
+            Some(next) => next.clone_into(&mut token),
+            None => break,
+        }
+    }
+    assert_eq!(seen, ["a", "b", "c", "d", "e"]);
+}
+
+#[tokio::test]
+async fn selectors_and_scopes_choose() {
+    let world = with_workloads(&["a", "b"]).await;
+    world.post("/apis/core.orrery.dev/v1/projects", &project("other")).await.expect(201);
+    let other = "/apis/apps.orrery.dev/v1/projects/other/workloads";
+    world.post(other, &workload("z")).await.expect(201);
+    let everywhere = "/apis/apps.orrery.dev/v1/workloads";
+    let cases: [(&str, &[&str]); 8] = [
+        (everywhere, &["a", "b", "z"]),
+        (other, &["z"]),
+        ("/apis/apps.orrery.dev/v1/namespaces/other/workloads?", &["z"]),
+        ("/apis/apps.orrery.dev/v1/namespaces/absent/workloads?&limit=500", &[]),
+        (&format!("{WORKLOADS}?labelSelector=app%3Da"), &["a"]),
+        (&format!("{WORKLOADS}?labelSelector=app+in+(b,c)"), &["b"]),
+        (&format!("{WORKLOADS}?fieldSelector=metadata.name%3Db"), &["b"]),
+        (&format!("{everywhere}?fieldSelector=metadata.namespace%21%3Ddefault"), &["z"]),
+    ];
+    for (path, expect) in cases {
+        let mut list = world.get(path).await.expect(200);
+        let items = list["items"].as_array_mut().expect("items");
+        items.sort_by_key(|item| item["metadata"]["name"].to_string());
+        assert_eq!(names(&list), expect, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn answers_say_namespace_and_numbers_are_numbers() {
+    let world = with_workloads(&["a"]).await;
+    let one = world.get(&format!("{WORKLOADS}/a")).await.expect(200);
+    assert_eq!(one["metadata"]["namespace"], "default");
+    assert_eq!(one["metadata"].get("project"), None);
+    assert_eq!(one["metadata"]["generation"], 1);
+    assert_eq!(one["spec"]["stopGraceSeconds"], 10);
+}
+
+#[tokio::test]
+async fn tables_have_columns_and_rows() {
+    let world = with_workloads(&["a"]).await;
+    let table = world.get_as(&format!("{WORKLOADS}?limit=500"), TABLE).await.expect(200);
+    let columns = table["columnDefinitions"].as_array().expect("columns");
+    let names: Vec<&str> = columns.iter().filter_map(|column| column["name"].as_str()).collect();
+    assert_eq!(names, ["Name", "State", "Running", "Desired", "Restarts", "Reason", "Age"]);
+    assert_eq!(columns[5]["priority"], 1);
+    let row = &table["rows"][0];
+    assert_eq!(row["cells"][0], "a");
+    assert_eq!(row["cells"].as_array().expect("cells").len(), names.len());
+    assert_eq!(row["object"]["kind"], "PartialObjectMetadata");
+    assert_eq!(row["object"]["metadata"]["namespace"], "default");
+    let cases = [
+        ("Object", json!("Workload")),
+        ("None", Value::Null),
+        ("Metadata", json!("PartialObjectMetadata")),
+    ];
+    for (include, expect) in cases {
+        let path = format!("{WORKLOADS}/a?includeObject={include}");
+        let table = world.get_as(&path, TABLE).await.expect(200);
+        assert_eq!(table["kind"], "Table");
+        assert_eq!(table["rows"][0]["object"]["kind"], expect, "{include}");
+    }
+    let beta = "application/json;as=Table;v=v1beta1;g=meta.k8s.io";
+    assert_eq!(
+        world.get_as(WORKLOADS, beta).await.expect(200)["apiVersion"],
+        "meta.k8s.io/v1beta1"
+    );
+}
+
+#[tokio::test]
+async fn metadata_alone_and_yaml_can_be_had() {
+    let world = with_workloads(&["a"]).await;
+    let partial = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+    let list = world.get_as(WORKLOADS, partial).await.expect(200);
+    assert_eq!(list["kind"], "PartialObjectMetadataList");
+    assert_eq!(list["items"][0]["metadata"]["name"], "a");
+    assert_eq!(list["items"][0].get("spec"), None);
+    let yaml = world.get_as(&format!("{WORKLOADS}/a"), "application/yaml").await;
+    assert_eq!(yaml.header("content-type"), Some("application/yaml"));
+    assert!(
+        yaml.text.starts_with("apiVersion: apps.orrery.dev/v1\nkind: Workload\n"),
+        "{}",
+        yaml.text
+    );
+}
+
+#[tokio::test]
+async fn versions_of_lists_have_their_meaning() {
+    let world = with_workloads(&["a"]).await;
+    let now = world.get(WORKLOADS).await.expect(200);
+    let now = now["metadata"]["resourceVersion"].as_str().expect("text").to_owned();
+    world.get(&format!("{WORKLOADS}?resourceVersion=0")).await.expect(200);
+    world
+        .get(&format!("{WORKLOADS}?resourceVersion=1&resourceVersionMatch=NotOlderThan"))
+        .await
+        .expect(200);
+    let future = world.get(&format!("{WORKLOADS}?resourceVersion={now}000")).await;
+    assert_eq!(future.header("retry-after"), Some("1"));
+    let future = future.expect(504);
+    assert_eq!(future["reason"], "Timeout");
+    assert_eq!(future["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
+    let past =
+        world.get(&format!("{WORKLOADS}?resourceVersion=1&resourceVersionMatch=Exact")).await;
+    assert_eq!(past.expect(410)["reason"], "Expired");
+}
+
+#[tokio::test]
+async fn projects_are_namespaces_too() {
+    let world = World::start().await;
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": { "name": "demo", "labels": { "team": "a" } }, "spec": { "finalizers": ["kubernetes"] },
+    });
+    let made = world.post("/api/v1/namespaces", &namespace).await.expect(201);
+    assert_eq!((&made["kind"], &made["status"]["phase"]), (&json!("Namespace"), &json!("Active")));
+    let project = world.get("/apis/core.orrery.dev/v1/projects/demo").await.expect(200);
+    assert_eq!(
+        (&project["kind"], &project["metadata"]["labels"]["team"]),
+        (&json!("Project"), &json!("a"))
+    );
+    assert_eq!(project["metadata"]["uid"], made["metadata"]["uid"]);
+    let list = world.get("/api/v1/namespaces").await.expect(200);
+    assert_eq!(
+        (&list["kind"], names(&list)),
+        (&json!("NamespaceList"), vec!["default", "demo", "system"])
+    );
+    let table = world.get_as("/api/v1/namespaces/demo", TABLE).await.expect(200);
+    assert_eq!(table["rows"][0]["cells"][1], "Active");
+    // kubectl patches built-in kinds strategically.
+    let patch =
+        json!({ "metadata": { "labels": { "x": "y" }, "$setElementOrder/finalizers": [] } });
+    let path = "/api/v1/namespaces/demo";
+    let strategic = "application/strategic-merge-patch+json";
+    let patched = world.patch(path, strategic, &patch).await.expect(200);
+    assert_eq!(patched["metadata"]["labels"], json!({ "team": "a", "x": "y" }));
+    world.delete("/api/v1/namespaces", &json!({})).await.expect(405);
+}
+
+/// What `kubectl describe` asks for.
+#[tokio::test]
+async fn events_are_found_by_the_object_they_are_about() {
+    let world = World::start().await;
+    let recorder = Recorder::new(&world.hub, "tests").expect("a recorder");
+    for (name, reason) in [("web", "Started"), ("db", "Failed"), ("web", "Started")] {
+        let regarding = ObjectReference {
+            api_version: Some("apps.orrery.dev/v1".into()),
+            kind: Some("Workload".into()),
+            project: Some("default".into()),
+            name: Some(name.into()),
+            uid: Some(format!("uid-of-{name}")),
+        };
+        let (severity, message) = (Severity::Normal, "it happened".to_owned());
+        recorder.record(Happening { regarding, severity, reason, message }).await;
+    }
+    let path = "/api/v1/namespaces/default/events?limit=500&fieldSelector=involvedObject.name%3Dweb,involvedObject.namespace%3Ddefault,involvedObject.kind%3DWorkload,involvedObject.uid%3Duid-of-web";
+    let list = world.get(path).await.expect(200);
+    assert_eq!(
+        (&list["kind"], list["items"].as_array().expect("items").len()),
+        (&json!("EventList"), 1)
+    );
+    let event = &list["items"][0];
+    assert_eq!((&event["reason"], &event["count"]), (&json!("Started"), &json!(2)));
+    assert_eq!(event["involvedObject"]["namespace"], "default");
+    assert_eq!(
+        (&event["source"]["component"], &event["apiVersion"]),
+        (&json!("tests"), &json!("v1"))
+    );
+    let table = world.get_as("/api/v1/events", TABLE).await.expect(200);
+    let objects: Vec<&Value> =
+        table["rows"].as_array().expect("rows").iter().map(|row| &row["cells"][3]).collect();
+    assert_eq!(objects.len(), 2);
+    assert!(objects.contains(&&json!("workload/db")), "{table}");
+    world.post("/api/v1/namespaces/default/events", &json!({})).await.expect(405);
+}

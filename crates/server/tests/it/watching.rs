@@ -1,0 +1,143 @@
+//! Watches: what they begin with, what they tell, and how they end.
+use crate::support::{MERGE, TABLE, WORKLOADS, World};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use serde_json::{Value, json};
+
+const NODES: &str = "/apis/infra.orrery.dev/v1/nodes";
+const JSON: &str = "application/json";
+
+async fn make(world: &World, name: &str) -> Value {
+    let object = json!({ "metadata": { "name": name }, "spec": {} });
+    world.post(NODES, &object).await.expect(201)
+}
+
+async fn label(world: &World, name: &str, value: &str) {
+    let patch = json!({ "metadata": { "labels": { "v": value } } });
+    world.patch(&format!("{NODES}/{name}"), MERGE, &patch).await.expect(200);
+}
+
+#[tokio::test]
+async fn without_a_version_a_watch_begins_with_what_is_there() {
+    let world = World::start().await;
+    make(&world, "a").await;
+    for version in ["", "&resourceVersion=0"] {
+        let mut events = world.watch(&format!("{NODES}?watch=true{version}"), JSON).await;
+        let first = events.next().await.expect("an event");
+        assert_eq!(
+            (&first["type"], &first["object"]["metadata"]["name"]),
+            (&json!("ADDED"), &json!("a"))
+        );
+    }
+}
+
+#[tokio::test]
+async fn from_a_version_on_every_change_is_told_once() {
+    let world = World::start().await;
+    let made = make(&world, "a").await;
+    let version = made["metadata"]["resourceVersion"].as_str().expect("text");
+    label(&world, "a", "1").await;
+    make(&world, "b").await;
+    world.delete(&format!("{NODES}/a"), &json!({})).await.expect(200);
+    let mut events = world.watch(&format!("{NODES}?watch=1&resourceVersion={version}"), JSON).await;
+    for (kind, name) in [("MODIFIED", "a"), ("ADDED", "b"), ("DELETED", "a")] {
+        let event = events.next().await.expect("an event");
+        assert_eq!(
+            (&event["type"], &event["object"]["metadata"]["name"]),
+            (&json!(kind), &json!(name))
+        );
+    }
+}
+
+#[tokio::test]
+async fn selectors_decide_what_a_watcher_sees() {
+    let world = World::start().await;
+    make(&world, "a").await;
+    make(&world, "b").await;
+    let path = format!("{NODES}?watch=true&fieldSelector=metadata.name%3Db&resourceVersion=0");
+    let mut events = world.watch(&path, JSON).await;
+    assert_eq!(events.next().await.expect("an event")["object"]["metadata"]["name"], "b");
+    let mut labelled = world.watch(&format!("{NODES}?watch=true&labelSelector=v%3D1"), JSON).await;
+    label(&world, "a", "1").await;
+    assert_eq!(labelled.next().await.expect("an event")["type"], "ADDED", "it begins to fit");
+    label(&world, "a", "2").await;
+    assert_eq!(labelled.next().await.expect("an event")["type"], "DELETED", "it no longer fits");
+}
+
+#[tokio::test]
+async fn initial_events_end_with_a_bookmark() {
+    let world = World::start().await;
+    make(&world, "a").await;
+    let path = format!(
+        "{NODES}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    );
+    let mut events = world.watch(&path, JSON).await;
+    assert_eq!(events.next().await.expect("an event")["type"], "ADDED");
+    let end = events.next().await.expect("an event");
+    assert_eq!((&end["type"], &end["object"]["kind"]), (&json!("BOOKMARK"), &json!("Node")));
+    assert_eq!(end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
+    assert!(end["object"]["metadata"]["resourceVersion"].is_string());
+    make(&world, "b").await;
+    assert_eq!(events.next().await.expect("an event")["object"]["metadata"]["name"], "b");
+}
+
+#[tokio::test]
+async fn tables_are_watched_with_columns_once() {
+    let world = World::start().await;
+    make(&world, "a").await;
+    let mut events = world.watch(&format!("{NODES}?watch=true"), TABLE).await;
+    let first = events.next().await.expect("an event");
+    assert_eq!(first["object"]["kind"], "Table");
+    assert!(!first["object"]["columnDefinitions"].as_array().expect("columns").is_empty());
+    make(&world, "b").await;
+    let second = events.next().await.expect("an event");
+    assert_eq!(second["object"]["columnDefinitions"], json!([]));
+    assert_eq!(second["object"]["rows"][0]["cells"][0], "b");
+}
+
+#[tokio::test]
+async fn a_watch_ends_when_its_time_is_over() {
+    let world = World::start().await;
+    let mut events = world.watch(&format!("{WORKLOADS}?watch=true&timeoutSeconds=1"), JSON).await;
+    assert_eq!(events.next().await, None, "a clean end");
+}
+
+#[tokio::test]
+async fn a_version_from_the_future_is_refused() {
+    let world = World::start().await;
+    let refused = world.get(&format!("{NODES}?watch=true&resourceVersion=999999999")).await;
+    assert_eq!(refused.expect(504)["reason"], "Timeout");
+}
+
+#[tokio::test]
+async fn history_that_is_gone_is_told_as_an_event() {
+    let world = World::start().await;
+    let made = make(&world, "a").await;
+    let version = made["metadata"]["resourceVersion"].as_str().expect("text");
+    label(&world, "a", "1").await;
+    label(&world, "a", "2").await;
+    let store = world.hub.store();
+    store.compact(store.revision()).await.expect("compacted");
+    let mut events =
+        world.watch(&format!("{NODES}?watch=true&resourceVersion={version}"), JSON).await;
+    let event = events.next().await.expect("an event");
+    assert_eq!(event["type"], "ERROR", "{event}");
+    let status = &event["object"];
+    assert_eq!((&status["code"], &status["reason"]), (&json!(410), &json!("Expired")));
+    assert_eq!(events.next().await, None);
+}
+
+/// One connection carries them all, and an idle watch costs next to nothing.
+#[tokio::test]
+async fn hundreds_of_watches_share_a_connection() {
+    let mut world = World::start().await;
+    world.client = Client::builder(TokioExecutor::new()).http2_only(true).build_http();
+    let mut open = Vec::new();
+    for _ in 0..500 {
+        open.push(world.watch(&format!("{NODES}?watch=true"), JSON).await);
+    }
+    make(&world, "a").await;
+    for events in &mut open {
+        assert_eq!(events.next().await.expect("an event")["object"]["metadata"]["name"], "a");
+    }
+}

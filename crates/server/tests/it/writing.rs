@@ -1,0 +1,193 @@
+//! Create, replace, patch and delete.
+use crate::support::{APPLY, JSON_PATCH, MERGE, WORKLOADS, World, workload};
+use axum::http::Method;
+use serde_json::{Value, json};
+
+fn one(name: &str) -> String {
+    format!("{WORKLOADS}/{name}")
+}
+
+/// A kind that nothing else writes while no agent is there: versions stay where a test leaves them.
+const NODES: &str = "/apis/infra.orrery.dev/v1/nodes";
+
+fn node(name: &str) -> Value {
+    json!({ "apiVersion": "infra.orrery.dev/v1", "kind": "Node", "metadata": { "name": name }, "spec": {} })
+}
+
+#[tokio::test]
+async fn bodies_may_be_json_yaml_or_say_nothing() {
+    let world = World::start().await;
+    let text = workload("a").to_string();
+    let bare = world.request(Method::POST, WORKLOADS, &[], text);
+    assert_eq!(world.send(bare).await.expect(201)["metadata"]["name"], "a");
+    let yaml = "apiVersion: apps.orrery.dev/v1\nkind: Workload\nmetadata: {name: b}\nspec:\n  process: {command: sleep}\n  placement: {nodes: [n1]}\n";
+    world.send_as(Method::POST, WORKLOADS, "application/yaml", yaml).await.expect(201);
+    let typeless = json!({ "metadata": { "name": "c" }, "spec": workload("c")["spec"] });
+    assert_eq!(world.post(WORKLOADS, &typeless).await.expect(201)["kind"], "Workload");
+    let mut generated = workload("");
+    generated["metadata"] = json!({ "generateName": "job-" });
+    let made = world.post(WORKLOADS, &generated).await.expect(201);
+    let name = made["metadata"]["name"].as_str().expect("a name");
+    assert!(name.starts_with("job-") && name.len() == 9, "{name}");
+}
+
+#[tokio::test]
+async fn a_dry_run_stores_nothing() {
+    let world = World::start().await;
+    world.post(&format!("{WORKLOADS}?dryRun=All"), &workload("a")).await.expect(201);
+    world.get(&one("a")).await.expect(404);
+    world.post(NODES, &node("n1")).await.expect(201);
+    let before = world.get(&format!("{NODES}/n1")).await.expect(200);
+    let patch = json!({ "metadata": { "labels": { "x": "y" } } });
+    let would = world.patch(&format!("{NODES}/n1?dryRun=All"), MERGE, &patch).await.expect(200);
+    assert_eq!(would["metadata"]["labels"]["x"], "y");
+    assert_eq!(would["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"]);
+    world.delete(&format!("{NODES}/n1"), &json!({ "dryRun": ["All"] })).await.expect(200);
+    assert_eq!(world.get(&format!("{NODES}/n1")).await.expect(200), before);
+}
+
+#[tokio::test]
+async fn a_stale_version_is_a_conflict() {
+    let world = World::start().await;
+    let stale = world.post(NODES, &node("n1")).await.expect(201);
+    let path = format!("{NODES}/n1");
+    world.patch(&path, MERGE, &json!({ "metadata": { "labels": { "a": "1" } } })).await.expect(200);
+    let conflict = world.put(&path, &stale).await.expect(409);
+    assert_eq!(
+        (&conflict["reason"], &conflict["details"]["kind"]),
+        (&json!("Conflict"), &json!("nodes"))
+    );
+    let version = &stale["metadata"]["resourceVersion"];
+    let patch = json!({ "metadata": { "resourceVersion": version, "labels": { "b": "2" } } });
+    assert_eq!(world.patch(&path, MERGE, &patch).await.expect(409)["reason"], "Conflict");
+    let options = json!({ "preconditions": { "resourceVersion": version } });
+    world.delete(&path, &options).await.expect(409);
+    world.delete(&path, &json!({ "preconditions": { "uid": "other" } })).await.expect(409);
+    // Without a version the last writer wins.
+    world.put(&path, &node("n1")).await.expect(200);
+    let gone = world.delete(&path, &json!({ "propagationPolicy": "Background" })).await.expect(200);
+    assert_eq!((&gone["kind"], &gone["status"]), (&json!("Status"), &json!("Success")));
+    assert_eq!(gone["details"]["uid"], stale["metadata"]["uid"]);
+}
+
+#[tokio::test]
+async fn patches_of_every_kind_change_what_they_say() {
+    let world = World::start().await;
+    let mut object = workload("a");
+    object["metadata"]["annotations"] = json!({ "note": "x" });
+    world.post(WORKLOADS, &object).await.expect(201);
+    let merge = json!({ "metadata": { "annotations": { "note": null } }, "spec": { "stopGraceSeconds": 5 } });
+    let merged = world.patch(&one("a"), MERGE, &merge).await.expect(200);
+    assert_eq!(merged["spec"]["stopGraceSeconds"], 5);
+    assert_eq!(merged["metadata"].get("annotations"), None, "no empty map is left");
+    assert_eq!(merged["spec"]["process"]["command"], "sleep");
+    let operations = json!([
+        { "op": "test", "path": "/spec/stopGraceSeconds", "value": 5 },
+        { "op": "replace", "path": "/spec/process/args/0", "value": "90" },
+        { "op": "add", "path": "/metadata/labels", "value": { "tier": "web" } },
+    ]);
+    let patched = world.patch(&one("a"), JSON_PATCH, &operations).await.expect(200);
+    assert_eq!(patched["spec"]["process"]["args"], json!(["90"]));
+    assert_eq!(patched["metadata"]["labels"]["tier"], "web");
+    assert_eq!(patched["metadata"]["generation"], 3);
+}
+
+#[tokio::test]
+async fn apply_creates_changes_and_takes_fragments() {
+    let world = World::start().await;
+    let path = format!("{}?fieldManager=me&force=true", one("a"));
+    world.patch(&path, APPLY, &workload("a")).await.expect(201);
+    world.patch(&path, APPLY, &workload("a")).await.expect(200);
+    let yaml =
+        "apiVersion: apps.orrery.dev/v1\nkind: Workload\nmetadata:\n  annotations: {note: x}\n";
+    let other = format!("{}?fieldManager=notes", one("a"));
+    let applied = world.send_as(Method::PATCH, &other, APPLY, yaml).await.expect(200);
+    assert_eq!(applied["metadata"]["annotations"]["note"], "x");
+    assert_eq!(applied["spec"]["process"]["command"], "sleep");
+    let nobody = world.patch(&one("a"), APPLY, &workload("a")).await.expect(422);
+    assert_eq!(nobody["details"]["causes"][0]["field"], "fieldManager");
+    assert_eq!(nobody["details"]["kind"], "PatchOptions");
+    let forced = format!("{}?force=true", one("a"));
+    world.patch(&forced, MERGE, &json!({})).await.expect(422);
+}
+
+/// proves: HUB-13
+#[tokio::test]
+async fn the_status_is_a_resource_of_its_own() {
+    let world = World::start().await;
+    world.post(NODES, &node("n1")).await.expect(201);
+    let path = format!("{NODES}/n1/status");
+    let both = json!({ "metadata": { "labels": { "a": "1" } }, "status": { "hostname": "here" } });
+    let patched = world.patch(&path, MERGE, &both).await.expect(200);
+    assert_eq!(patched["status"]["hostname"], "here");
+    assert_eq!(patched["metadata"].get("labels"), None, "only the status changes here");
+    let patched = world
+        .patch(&format!("{NODES}/n1"), MERGE, &json!({ "status": { "hostname": "there" } }))
+        .await;
+    assert_eq!(patched.expect(200)["status"]["hostname"], "here", "and only here");
+    assert_eq!(world.get(&path).await.expect(200)["kind"], "Node");
+    let mut whole = node("n1");
+    whole["status"] = json!({});
+    assert_eq!(world.put(&path, &whole).await.expect(200)["status"].get("hostname"), None);
+}
+
+#[tokio::test]
+async fn unknown_fields_are_treated_as_asked() {
+    let world = World::start().await;
+    let mut object = workload("a");
+    object["spec"]["replicaz"] = json!(3);
+    let strict =
+        world.post(&format!("{WORKLOADS}?fieldValidation=Strict"), &object).await.expect(400);
+    let message = strict["message"].as_str().expect("text");
+    assert!(
+        message.contains("strict decoding error: unknown field \"spec.replicaz\""),
+        "{message}"
+    );
+    let warned = world.post(&format!("{WORKLOADS}?fieldValidation=Warn"), &object).await;
+    assert_eq!(warned.header("warning"), Some("299 - \"unknown field \\\"spec.replicaz\\\"\""));
+    assert_eq!(warned.expect(201)["spec"].get("replicaz"), None);
+    let patch = json!({ "spec": { "replicaz": 4 } });
+    let ignored = world.patch(&format!("{}?fieldValidation=Ignore", one("a")), MERGE, &patch).await;
+    assert_eq!((ignored.header("warning"), ignored.code.as_u16()), (None, 200));
+    world.patch(&format!("{}?fieldValidation=Strict", one("a")), MERGE, &patch).await.expect(400);
+}
+
+#[tokio::test]
+async fn finalizers_keep_an_object_until_they_are_gone() {
+    let world = World::start().await;
+    let mut object = node("n1");
+    object["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    world.post(NODES, &object).await.expect(201);
+    let path = format!("{NODES}/n1");
+    let waiting = world.delete(&path, &json!({})).await.expect(200);
+    assert_eq!(waiting["kind"], "Node");
+    assert!(waiting["metadata"]["deletionTimestamp"].is_string());
+    let again = world.post(NODES, &node("n1")).await.expect(409);
+    assert!(
+        again["message"].as_str().expect("text").starts_with("object is being deleted:"),
+        "{again}"
+    );
+    let patch = json!([{ "op": "remove", "path": "/metadata/finalizers/0" }]);
+    world.patch(&path, JSON_PATCH, &patch).await.expect(200);
+    world.get(&path).await.expect(404);
+}
+
+#[tokio::test]
+async fn a_collection_is_deleted_by_selector() {
+    let world = World::start().await;
+    for (name, team) in [("a", "x"), ("b", "x"), ("c", "y")] {
+        let mut object = node(name);
+        object["metadata"]["labels"] = json!({ "team": team });
+        world.post(NODES, &object).await.expect(201);
+    }
+    let path = format!("{NODES}?labelSelector=team%3Dx");
+    let dry = world.delete(&path, &json!({ "dryRun": ["All"] })).await.expect(200);
+    assert_eq!(dry["items"].as_array().expect("items").len(), 2);
+    let gone = world.delete(&path, &json!({})).await.expect(200);
+    assert_eq!(
+        (&gone["kind"], gone["items"].as_array().expect("items").len()),
+        (&json!("NodeList"), 2)
+    );
+    let left = world.get(NODES).await.expect(200);
+    assert_eq!(left["items"].as_array().expect("items").len(), 1);
+}
