@@ -1,0 +1,180 @@
+//! Where the requests of one service go, in words of the mesh.
+//!
+//! ```text
+//!   services x splits x targets ──> RoutePlan: host -> rules, the first that matches decides
+//! ```
+//! The plan is what the client's side does: it divides traffic and spares a request that is not
+//! allowed the way. That the server's side checks again is not this plan's business.
+use super::access::{Access, access};
+use super::split::{Problem, Share, divide};
+use crate::names::ServiceName;
+use crate::topology::{HttpMatch, MeshTopology, Service, TrafficSettings, TrafficSplit, TrafficTarget};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// All hosts that proxies of one service know.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoutePlan {
+    pub hosts: Vec<Host>,
+    /// Sorted, each once.
+    pub problems: Vec<Problem>,
+}
+
+impl RoutePlan {
+    /// Every service that some rule sends requests to.
+    pub fn destinations(&self) -> BTreeSet<&ServiceName> {
+        let rules = self.hosts.iter().flat_map(|host| &host.rules);
+        let shares = rules.filter_map(|rule| match &rule.action {
+            Action::Forward(shares) => Some(shares),
+            Action::Deny => None,
+        });
+        shares.flatten().map(|share| &share.service).collect()
+    }
+}
+
+/// One service as callers address it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    pub service: ServiceName,
+    pub traffic: TrafficSettings,
+    pub rules: Vec<Rule>,
+}
+
+/// A request that meets all matches gets the action.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    pub matches: Vec<HttpMatch>,
+    pub action: Action,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Never empty.
+    Forward(Vec<Share>),
+    Deny,
+}
+
+/// Everything declared, read once.
+pub struct Declared {
+    services: BTreeMap<ServiceName, Service>,
+    splits: Vec<TrafficSplit>,
+    targets: Vec<TrafficTarget>,
+}
+
+impl Declared {
+    pub fn read(topology: &dyn MeshTopology) -> Self {
+        let names = topology.list_services();
+        let services = names.into_iter().filter_map(|name| {
+            let service = topology.get_service(&name)?;
+            Some((name, service))
+        });
+        Self {
+            services: services.collect(),
+            splits: topology.list_traffic_splits(),
+            targets: topology.list_traffic_targets(),
+        }
+    }
+
+    /// The plan for proxies of `source`.
+    pub fn plan(&self, source: &ServiceName) -> RoutePlan {
+        let mut problems = Vec::new();
+        let mut hosts = Vec::new();
+        for service in self.services.values() {
+            if service.ports.is_empty() {
+                problems.push(Problem::NoPorts(service.name.clone()));
+                continue;
+            }
+            hosts.push(self.host(source, service, &mut problems));
+        }
+        problems.sort();
+        problems.dedup();
+        RoutePlan { hosts, problems }
+    }
+
+    /// The shares of a service, whoever asks.
+    pub fn shares(&self, root: &ServiceName) -> Vec<Share> {
+        let Some(root) = self.services.get(root) else { return Vec::new() };
+        self.divide(root, &self.splits_of(root, false), &mut Vec::new())
+    }
+
+    fn host(&self, source: &ServiceName, service: &Service, problems: &mut Vec<Problem>) -> Host {
+        let rules = match access(source, &service.name, &self.targets) {
+            Access::Nothing => vec![Rule { matches: Vec::new(), action: Action::Deny }],
+            Access::Everything => self.forwards(source, service, problems),
+            Access::Only(allowed) => {
+                let forwards = self.forwards(source, service, problems);
+                let mut rules = both(&allowed, &forwards);
+                rules.push(Rule { matches: Vec::new(), action: Action::Deny });
+                rules
+            }
+        };
+        Host { service: service.name.clone(), traffic: service.traffic.clone(), rules }
+    }
+
+    /// Splits with matches first, in the order of their names; then what is left.
+    fn forwards(
+        &self,
+        source: &ServiceName,
+        service: &Service,
+        problems: &mut Vec<Problem>,
+    ) -> Vec<Rule> {
+        let mut rules = Vec::new();
+        for split in self.splits_of(service, true) {
+            let action = self.action(source, service, &[split], problems);
+            rules.extend(split.matches.iter().map(|one| Rule {
+                matches: vec![one.clone()],
+                action: action.clone(),
+            }));
+        }
+        let action = self.action(source, service, &self.splits_of(service, false), problems);
+        rules.push(Rule { matches: Vec::new(), action });
+        rules
+    }
+
+    /// Backends that the source may not call take no share of its requests.
+    fn action(
+        &self,
+        source: &ServiceName,
+        service: &Service,
+        splits: &[&TrafficSplit],
+        problems: &mut Vec<Problem>,
+    ) -> Action {
+        let mut shares = self.divide(service, splits, problems);
+        shares.retain(|share| self.may_call(source, &share.service));
+        if shares.is_empty() { Action::Deny } else { Action::Forward(shares) }
+    }
+
+    pub fn may_call(&self, source: &ServiceName, destination: &ServiceName) -> bool {
+        access(source, destination, &self.targets) != Access::Nothing
+    }
+
+    fn divide(
+        &self,
+        root: &Service,
+        splits: &[&TrafficSplit],
+        problems: &mut Vec<Problem>,
+    ) -> Vec<Share> {
+        divide(root, splits, &|name| self.services.get(name).cloned(), problems)
+    }
+
+    fn splits_of(&self, root: &Service, with_matches: bool) -> Vec<&TrafficSplit> {
+        let of_root = self.splits.iter().filter(|split| split.root == root.name);
+        let mut found: Vec<_> =
+            of_root.filter(|split| split.matches.is_empty() != with_matches).collect();
+        found.sort_by(|one, other| one.name.cmp(&other.name));
+        found
+    }
+}
+
+/// Requests that meet one of `allowed` and a forward's own matches.
+fn both(allowed: &[HttpMatch], forwards: &[Rule]) -> Vec<Rule> {
+    let pairs = forwards.iter().flat_map(|rule| allowed.iter().map(move |one| (rule, one)));
+    pairs
+        .map(|(rule, one)| Rule {
+            matches: rule.matches.iter().chain([one]).cloned().collect(),
+            action: rule.action.clone(),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;
