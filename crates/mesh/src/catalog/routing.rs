@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoutePlan {
     pub hosts: Vec<Host>,
+    /// Services that are closed to the source, whose addresses are none of its business.
+    pub denied: BTreeSet<ServiceName>,
     /// Sorted, each once.
     pub problems: Vec<Problem>,
 }
@@ -79,6 +81,12 @@ impl Declared {
         let mut problems = Vec::new();
         let mut hosts = Vec::new();
         for service in self.services.values() {
+            // A bad rule would have the proxy refuse the good ones along with it.
+            let bad = self.bad_regexes(service).map(|regex| Problem::BadRegex {
+                service: service.name.clone(),
+                regex: regex.clone(),
+            });
+            problems.extend(bad);
             if service.ports.is_empty() {
                 problems.push(Problem::NoPorts(service.name.clone()));
                 continue;
@@ -87,7 +95,9 @@ impl Declared {
         }
         problems.sort();
         problems.dedup();
-        RoutePlan { hosts, problems }
+        let services = self.services.keys();
+        let denied = services.filter(|name| !self.may_call(source, name)).cloned().collect();
+        RoutePlan { hosts, denied, problems }
     }
 
     /// The shares of a service, whoever asks.
@@ -100,7 +110,8 @@ impl Declared {
         let rules = match access(source, &service.name, &self.targets) {
             Access::Nothing => vec![Rule { matches: Vec::new(), action: Action::Deny }],
             Access::Everything => self.forwards(source, service, problems),
-            Access::Only(allowed) => {
+            Access::Only(mut allowed) => {
+                allowed.retain(|one| regexes(one).all(is_regex));
                 let forwards = self.forwards(source, service, problems);
                 let mut rules = both(&allowed, &forwards);
                 rules.push(Rule { matches: Vec::new(), action: Action::Deny });
@@ -120,10 +131,10 @@ impl Declared {
         let mut rules = Vec::new();
         for split in self.splits_of(service, true) {
             let action = self.action(source, service, &[split], problems);
-            rules.extend(split.matches.iter().map(|one| Rule {
-                matches: vec![one.clone()],
-                action: action.clone(),
-            }));
+            let usable = split.matches.iter().filter(|one| regexes(one).all(is_regex));
+            rules.extend(
+                usable.map(|one| Rule { matches: vec![one.clone()], action: action.clone() }),
+            );
         }
         let action = self.action(source, service, &self.splits_of(service, false), problems);
         rules.push(Rule { matches: Vec::new(), action });
@@ -156,6 +167,15 @@ impl Declared {
         divide(root, splits, &|name| self.services.get(name).cloned(), problems)
     }
 
+    fn bad_regexes(&self, service: &Service) -> impl Iterator<Item = &String> {
+        let splits = self.splits.iter().filter(|split| split.root == service.name);
+        let targets = self.targets.iter().filter(|target| target.destination == service.name);
+        let matches = splits
+            .flat_map(|split| &split.matches)
+            .chain(targets.flat_map(|target| target.rules.iter().flatten()));
+        matches.flat_map(regexes).filter(|regex| !is_regex(regex)).collect::<Vec<_>>().into_iter()
+    }
+
     fn splits_of(&self, root: &Service, with_matches: bool) -> Vec<&TrafficSplit> {
         let of_root = self.splits.iter().filter(|split| split.root == root.name);
         let mut found: Vec<_> =
@@ -163,6 +183,14 @@ impl Declared {
         found.sort_by(|one, other| one.name.cmp(&other.name));
         found
     }
+}
+
+fn regexes(one: &HttpMatch) -> impl Iterator<Item = &String> {
+    one.path_regex.iter().chain(one.headers.values())
+}
+
+fn is_regex(text: &String) -> bool {
+    regex::Regex::new(text).is_ok()
 }
 
 /// Requests that meet one of `allowed` and a forward's own matches.

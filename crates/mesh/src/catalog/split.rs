@@ -23,6 +23,8 @@ pub enum Problem {
     NoWeight { split: String, root: ServiceName },
     #[error("traffic splits {first} and {second} of {root} both divide {backend}; their weights add up")]
     Overlap { first: String, second: String, root: ServiceName, backend: ServiceName },
+    #[error("a rule about {service} has the expression {regex:?}, which cannot be read; the rule is left out")]
+    BadRegex { service: ServiceName, regex: String },
     #[error("service {0} declares no port; it takes no traffic")]
     NoPorts(ServiceName),
 }

@@ -94,9 +94,9 @@ pub struct TrafficTarget {
 /// What a request looks like: all that is given must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HttpMatch {
-    /// A regular expression for the whole path, from its start.
+    /// A regular expression that the path must meet from its start; more may follow.
     pub path_regex: Option<String>,
-    /// Empty means any.
+    /// Empty means any, and so does `*`.
     pub methods: BTreeSet<String>,
     /// Regular expressions for the whole value of a header.
     pub headers: BTreeMap<String, String>,

@@ -68,10 +68,11 @@ impl Session {
         }
     }
 
-    pub fn request(&mut self, kind: Kind, request: &Request, now: Instant) {
+    /// Returns whether the names the client asks for changed.
+    pub fn request(&mut self, kind: Kind, request: &Request, now: Instant) -> bool {
         let protocol = self.protocol;
         let subscription = self.subscriptions.entry(kind);
-        subscription.or_insert_with(|| Subscription::new(kind, protocol)).request(request, now);
+        subscription.or_insert_with(|| Subscription::new(kind, protocol)).request(request, now)
     }
 
     /// Types we do not serve are not answered, as the protocol asks; the status shows them.

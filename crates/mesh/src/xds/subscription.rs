@@ -131,8 +131,8 @@ impl Subscription {
     }
 
     /// Takes a request. Verdict first, names after: an acknowledgement may carry new names, and a
-    /// stale request too.
-    pub fn request(&mut self, request: &Request, now: Instant) {
+    /// stale request too. Returns whether the names changed.
+    pub fn request(&mut self, request: &Request, now: Instant) -> bool {
         let is_start = self.nonce == 0 || request.nonce.is_empty();
         if !is_start && request.nonce == self.nonce.to_string() {
             self.verdict(request.error.as_deref(), now);
@@ -193,6 +193,7 @@ impl Subscription {
         let names = changed.iter().map(|resource| Arc::clone(&resource.name)).collect();
         let is_whole = self.protocol == Protocol::StateOfTheWorld && self.kind.is_whole();
         let resources = if is_whole { self.everything(view) } else { changed };
+        let removed = if self.protocol == Protocol::Delta { removed } else { Vec::new() };
         self.nonce += 1;
         self.is_outstanding = true;
         self.progress.sent = Some(self.sum);
@@ -223,7 +224,7 @@ impl Subscription {
         }
     }
 
-    fn replace_names(&mut self, names: &[String], is_start: bool) {
+    fn replace_names(&mut self, names: &[String], is_start: bool) -> bool {
         let explicit = names.iter().any(|name| name == WILDCARD);
         let named = names.iter().filter(|name| *name != WILDCARD);
         let names: BTreeSet<Arc<str>> = named.map(|name| name.as_str().into()).collect();
@@ -244,9 +245,10 @@ impl Subscription {
         self.names = names;
         gone.iter().for_each(|name| self.let_go(name));
         self.mark(&added, None);
+        !added.is_empty() || !gone.is_empty()
     }
 
-    fn adjust_names(&mut self, request: &Request, is_first: bool) {
+    fn adjust_names(&mut self, request: &Request, is_first: bool) -> bool {
         let explicit = |names: &[String]| names.iter().any(|name| name == WILDCARD);
         for name in request.unsubscribe.iter().filter(|name| *name != WILDCARD) {
             self.names.remove(name.as_str());
@@ -279,6 +281,7 @@ impl Subscription {
             self.again.extend(added.iter().cloned());
         }
         self.mark(&added, None);
+        !added.is_empty() || !request.unsubscribe.is_empty()
     }
 
     fn wants(&self, name: &Arc<str>) -> bool {

@@ -96,3 +96,15 @@ fn a_service_without_ports_is_a_problem_and_the_others_go_on() {
     assert_eq!(plan.hosts.len(), 2);
     assert_eq!(plan.destinations(), BTreeSet::from([&name("books"), &name("shop")]));
 }
+
+#[test]
+fn a_rule_that_cannot_be_read_is_left_out_and_closes_rather_than_opens() {
+    let mesh = topology(&["shop", "books", "v2"]);
+    put_split(&mesh, "beta", &[("v2", 1)], &["/(", "/b"]);
+    check(&mesh, "/b->v2=1; ->books=1");
+    put_target(&mesh, "books", &["shop"], Some(&["/["]));
+    check(&mesh, "->deny");
+    let problems = Declared::read(&mesh).plan(&name("shop")).problems;
+    let bad = |regex: &str| Problem::BadRegex { service: name("books"), regex: regex.to_owned() };
+    assert_eq!(problems, [bad("/("), bad("/[")]);
+}
