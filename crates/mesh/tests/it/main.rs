@@ -1,1 +1,10 @@
-fn main() {}
+//! The mesh controller against real peers: Envoy itself, and plain gRPC clients.
+mod aggregated;
+mod backend;
+mod control_plane;
+mod endpoints;
+mod envoy;
+mod http;
+mod layers;
+mod streams;
+mod wait;
