@@ -100,7 +100,12 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(identity: Option<Identity>, encrypted: bool, claimed: &str, expect: Result<&str, &str>) {
+    fn check(
+        identity: Option<Identity>,
+        encrypted: bool,
+        claimed: &str,
+        expect: Result<&str, &str>,
+    ) {
         let peer = Peer { identity, encrypted, address: None };
         let domain: TrustDomain = "example.org".parse().unwrap();
         let admitted = admit(&peer, claimed, Some(&domain));
@@ -145,11 +150,8 @@ mod tests {
 
     #[test]
     fn another_trust_domain_is_refused() {
-        let peer = Peer {
-            identity: Some(identity(Role::Proxy, "books")),
-            encrypted: true,
-            address: None,
-        };
+        let peer =
+            Peer { identity: Some(identity(Role::Proxy, "books")), encrypted: true, address: None };
         let other: TrustDomain = "elsewhere.org".parse().unwrap();
         let refusal = admit(&peer, "", Some(&other)).expect_err("not ours");
         assert_eq!(refusal, Refusal::OtherTrustDomain("example.org".to_owned()));

@@ -12,7 +12,11 @@ pub enum Access {
 }
 
 /// Open where no target governs; closed to all but the named where one does. Targets add up.
-pub fn access(source: &ServiceName, destination: &ServiceName, targets: &[TrafficTarget]) -> Access {
+pub fn access(
+    source: &ServiceName,
+    destination: &ServiceName,
+    targets: &[TrafficTarget],
+) -> Access {
     let mut governed = false;
     let mut only = Vec::new();
     for target in targets.iter().filter(|target| target.destination == *destination) {
@@ -51,7 +55,8 @@ mod tests {
             name: text.to_owned(),
             destination: name(destination),
             sources: sources.split(',').filter(|one| !one.is_empty()).map(name).collect(),
-            rules: methods.map(|methods| methods.split(',').filter(|m| !m.is_empty()).map(get).collect()),
+            rules: methods
+                .map(|methods| methods.split(',').filter(|m| !m.is_empty()).map(get).collect()),
         }
     }
 

@@ -8,7 +8,9 @@
 use super::access::{Access, access};
 use super::split::{Problem, Share, divide};
 use crate::names::ServiceName;
-use crate::topology::{HttpMatch, MeshTopology, Service, TrafficSettings, TrafficSplit, TrafficTarget};
+use crate::topology::{
+    HttpMatch, MeshTopology, Service, TrafficSettings, TrafficSplit, TrafficTarget,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All hosts that proxies of one service know.

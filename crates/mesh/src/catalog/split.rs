@@ -13,7 +13,9 @@ pub struct Share {
 /// Something declared that has no effect, and why. The rest goes on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Problem {
-    #[error("traffic split {split} of {root} names its own root as a backend; the backend is left out")]
+    #[error(
+        "traffic split {split} of {root} names its own root as a backend; the backend is left out"
+    )]
     NamesItself { split: String, root: ServiceName },
     #[error("traffic split {split} names {backend}, which does not exist (yet); it is left out")]
     MissingBackend { split: String, backend: ServiceName },
@@ -21,9 +23,13 @@ pub enum Problem {
     MissingPort { split: String, root: ServiceName, backend: ServiceName },
     #[error("traffic split {split} of {root} gives no backend any weight; it has no effect")]
     NoWeight { split: String, root: ServiceName },
-    #[error("traffic splits {first} and {second} of {root} both divide {backend}; their weights add up")]
+    #[error(
+        "traffic splits {first} and {second} of {root} both divide {backend}; their weights add up"
+    )]
     Overlap { first: String, second: String, root: ServiceName, backend: ServiceName },
-    #[error("a rule about {service} has the expression {regex:?}, which cannot be read; the rule is left out")]
+    #[error(
+        "a rule about {service} has the expression {regex:?}, which cannot be read; the rule is left out"
+    )]
     BadRegex { service: ServiceName, regex: String },
     #[error("service {0} declares no port; it takes no traffic")]
     NoPorts(ServiceName),
@@ -130,7 +136,8 @@ mod tests {
     }
 
     fn run(splits: &[&str]) -> (String, Vec<Problem>) {
-        let known = [mk_service("v1", "http"), mk_service("v2", "http grpc"), mk_service("odd", "x")];
+        let known =
+            [mk_service("v1", "http"), mk_service("v2", "http grpc"), mk_service("odd", "x")];
         let splits: Vec<_> = splits.iter().map(|text| mk_split(text)).collect();
         let mut problems = Vec::new();
         let shares = divide(

@@ -84,10 +84,8 @@ impl State {
     }
 
     pub fn providers(&self) -> Vec<ProviderStatus> {
-        let status = |known: &Known| ProviderStatus {
-            name: known.name.clone(),
-            stale: known.stale.clone(),
-        };
+        let status =
+            |known: &Known| ProviderStatus { name: known.name.clone(), stale: known.stale.clone() };
         self.providers.iter().map(status).collect()
     }
 

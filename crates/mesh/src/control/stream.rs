@@ -37,7 +37,11 @@ pub struct StreamState {
 
 impl StreamState {
     pub fn status(&self, control: &Control) -> ProxyStatus {
-        let view = StreamView { control, service: &self.admission.service, snapshot: self.group.snapshot() };
+        let view = StreamView {
+            control,
+            service: &self.admission.service,
+            snapshot: self.group.snapshot(),
+        };
         let session = self.session.lock();
         ProxyStatus {
             service: self.admission.service.clone(),

@@ -25,10 +25,8 @@ pub fn load_assignment(name: &Arc<str>, endpoints: &[Endpoint]) -> Resource {
 }
 
 fn lb_endpoint(one: &Endpoint) -> endpoint::LbEndpoint {
-    let host = endpoint::Endpoint {
-        address: Some(address(one.socket_addr())),
-        ..Default::default()
-    };
+    let host =
+        endpoint::Endpoint { address: Some(address(one.socket_addr())), ..Default::default() };
     endpoint::LbEndpoint {
         host_identifier: Some(endpoint::lb_endpoint::HostIdentifier::Endpoint(host)),
         ..Default::default()

@@ -48,9 +48,7 @@ fn from_ads() -> core::ConfigSource {
 fn address(address: SocketAddr) -> core::Address {
     let socket = core::SocketAddress {
         address: address.ip().to_string(),
-        port_specifier: Some(core::socket_address::PortSpecifier::PortValue(
-            address.port().into(),
-        )),
+        port_specifier: Some(core::socket_address::PortSpecifier::PortValue(address.port().into())),
         ..Default::default()
     };
     core::Address { address: Some(core::address::Address::SocketAddress(socket)) }

@@ -66,7 +66,8 @@ fn routes(rules: Vec<Rule>) -> Vec<route::Action> {
 #[test]
 fn shares_become_weighted_clusters_and_denials_answers() {
     let rule = |action| Rule { matches: Vec::new(), action };
-    let actions = routes(vec![rule(forward(&[("shop/v1", 9), ("shop/v2", 1)])), rule(Action::Deny)]);
+    let actions =
+        routes(vec![rule(forward(&[("shop/v1", 9), ("shop/v2", 1)])), rule(Action::Deny)]);
     let shown = format!("{actions:?}");
     for part in ["WeightedClusters", "\"shop/v1\"", "value: 9", "\"shop/v2\"", "status: 403"] {
         assert!(shown.contains(part), "{part} in {shown}");
@@ -77,7 +78,8 @@ fn shares_become_weighted_clusters_and_denials_answers() {
 
 #[test]
 fn a_service_of_another_project_has_its_long_name_only() {
-    let plan = RoutePlan { hosts: vec![mk_host("other/books", Vec::new())], ..RoutePlan::default() };
+    let plan =
+        RoutePlan { hosts: vec![mk_host("other/books", Vec::new())], ..RoutePlan::default() };
     let decoded: RouteConfiguration =
         decode(Kind::Route, &route_configuration(&name("shop/web"), &plan));
     assert_eq!(decoded.virtual_hosts[0].domains, ["books.other"]);
@@ -132,7 +134,8 @@ fn a_bootstrap_names_the_service_and_demands_the_servers_identity() {
     assert_eq!(json["node"]["cluster"], "shop/web");
     assert_eq!(json["node"]["metadata"][ENDPOINT_PORT_KEY], 8080);
     let socket = &json["static_resources"]["clusters"][0]["transport_socket"]["typed_config"];
-    let names = &socket["common_tls_context"]["validation_context"]["match_typed_subject_alt_names"];
+    let names =
+        &socket["common_tls_context"]["validation_context"]["match_typed_subject_alt_names"];
     assert_eq!(names[0]["san_type"], "URI");
     assert_eq!(json["dynamic_resources"]["ads_config"]["api_type"], "GRPC");
 }

@@ -125,7 +125,8 @@ impl<R: WireRequest> Decoder for RequestDecoder<R> {
 
     fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<R>, Status> {
         let body = bytes.copy_to_bytes(bytes.remaining());
-        let broken = |error| Status::invalid_argument(format!("the request cannot be read: {error}"));
+        let broken =
+            |error| Status::invalid_argument(format!("the request cannot be read: {error}"));
         R::decode(body).map(Some).map_err(broken)
     }
 }

@@ -37,8 +37,13 @@ impl Opening {
         let silent = || Status::deadline_exceeded("the stream began without a request");
         let first = first.map_err(|_| silent())??.ok_or_else(silent)?.into_parts();
         let (control, only) = (&self.control, self.only);
-        let admission =
-            admission(&self.peer, first.node.as_ref(), R::PROTOCOL, control.options(), only.is_some())?;
+        let admission = admission(
+            &self.peer,
+            first.node.as_ref(),
+            R::PROTOCOL,
+            control.options(),
+            only.is_some(),
+        )?;
         let loaded = tokio::time::timeout(LOADING_TIMEOUT, control.catalog().loaded()).await;
         loaded.map_err(|_| Status::unavailable("the catalog is still loading; try again"))?;
         let full = |error: crate::control::Full| Status::resource_exhausted(error.to_string());

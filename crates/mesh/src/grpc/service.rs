@@ -15,7 +15,8 @@ use tonic::codegen::{BoxFuture, Service, http};
 use tonic::server::{Grpc, NamedService, StreamingService};
 use tonic::{Request, Response, Status, Streaming};
 
-const STREAM_ENDPOINTS: &str = "/envoy.service.endpoint.v3.EndpointDiscoveryService/StreamEndpoints";
+const STREAM_ENDPOINTS: &str =
+    "/envoy.service.endpoint.v3.EndpointDiscoveryService/StreamEndpoints";
 const DELTA_ENDPOINTS: &str = "/envoy.service.endpoint.v3.EndpointDiscoveryService/DeltaEndpoints";
 const STREAM_AGGREGATED: &str =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";

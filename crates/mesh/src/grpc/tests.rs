@@ -20,7 +20,10 @@ fn frame(protocol: Protocol) -> Frame {
         Protocol::StateOfTheWorld => Vec::new(),
     };
     let kind = Kind::Endpoints;
-    Frame { protocol, push: Push { kind, version: 0xabc, nonce: 7, resources, removed, changed: vec![] } }
+    Frame {
+        protocol,
+        push: Push { kind, version: 0xabc, nonce: 7, resources, removed, changed: vec![] },
+    }
 }
 
 fn bytes(frame: &Frame) -> Vec<u8> {
@@ -35,7 +38,10 @@ fn what_we_write_by_hand_is_what_envoys_types_read() {
     let frame = frame(Protocol::StateOfTheWorld);
     let decoded = DiscoveryResponse::decode(&*bytes(&frame)).expect("a response");
     assert_eq!(decoded.version_info, "0000000000000abc");
-    assert_eq!((decoded.nonce.as_str(), decoded.type_url.as_str()), ("7", Kind::Endpoints.type_url()));
+    assert_eq!(
+        (decoded.nonce.as_str(), decoded.type_url.as_str()),
+        ("7", Kind::Endpoints.type_url())
+    );
     let names = decoded.resources.iter().map(|any| {
         assert_eq!(any.type_url, Kind::Endpoints.type_url());
         ClusterLoadAssignment::decode(&*any.value).expect("an assignment").cluster_name

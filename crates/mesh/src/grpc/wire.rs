@@ -128,7 +128,8 @@ fn outbound(node: Option<&Node>) -> Result<Option<SocketAddr>, Status> {
 /// The address is the one we see; only the port is taken from what the proxy says.
 fn endpoint(peer: &Peer, node: Option<&Node>) -> Result<Option<Endpoint>, Status> {
     let Some(value) = metadata(node, ENDPOINT_PORT_KEY) else { return Ok(None) };
-    let bad = || Status::invalid_argument(format!("node metadata {ENDPOINT_PORT_KEY} must be a port"));
+    let bad =
+        || Status::invalid_argument(format!("node metadata {ENDPOINT_PORT_KEY} must be a port"));
     let port = port(value).ok_or_else(bad)?;
     Ok(peer.address.map(|address| Endpoint { ip: Ip(address.ip()), port }))
 }

@@ -18,9 +18,7 @@ impl Kind {
 
     pub fn type_url(self) -> &'static str {
         match self {
-            Self::Secret => {
-                "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
-            }
+            Self::Secret => "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret",
             Self::Cluster => "type.googleapis.com/envoy.config.cluster.v3.Cluster",
             Self::Endpoints => "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
             Self::Listener => "type.googleapis.com/envoy.config.listener.v3.Listener",

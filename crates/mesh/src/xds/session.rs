@@ -143,9 +143,9 @@ impl Session {
 
     fn may_drop_clusters(&self) -> bool {
         let referring = [Kind::Listener, Kind::Route];
-        referring.iter().all(|kind| {
-            self.subscriptions.get(kind).is_none_or(Subscription::is_settled)
-        })
+        referring
+            .iter()
+            .all(|kind| self.subscriptions.get(kind).is_none_or(Subscription::is_settled))
     }
 
     fn sent_clusters(&mut self, push: &Push, view: &dyn View) {

@@ -137,10 +137,12 @@ impl Subscription {
         if !is_start && request.nonce == self.nonce.to_string() {
             self.verdict(request.error.as_deref(), now);
         }
-        match self.protocol {
+        let changed = match self.protocol {
             Protocol::StateOfTheWorld => self.replace_names(&request.names, is_start),
             Protocol::Delta => self.adjust_names(request, is_start && self.nonce == 0),
-        }
+        };
+        self.recount();
+        changed
     }
 
     /// Some resources may have changed.
@@ -186,6 +188,7 @@ impl Subscription {
         };
         self.remember(&changed, &removed);
         if nothing && !must_answer {
+            self.recount();
             // What changed was changed back, or was of no concern.
             self.progress.waiting_since.take_if(|_| !self.is_outstanding);
             return None;
@@ -201,6 +204,18 @@ impl Subscription {
         Some(Push { kind, version, nonce, resources, removed, changed: names })
     }
 
+    /// What the client no longer asks for, or can no longer have, is not part of what it has. That
+    /// takes no answer, and so it changes how far the client has followed without one.
+    fn recount(&mut self) {
+        if self.progress.sent.is_none() {
+            return;
+        }
+        self.progress.sent = Some(self.sum);
+        if !self.is_outstanding && self.progress.nacked.is_none() {
+            self.progress.acked = self.progress.sent;
+        }
+    }
+
     fn verdict(&mut self, error: Option<&str>, now: Instant) {
         let was_outstanding = std::mem::take(&mut self.is_outstanding);
         match error {
@@ -210,7 +225,8 @@ impl Subscription {
                 self.progress.acked = self.progress.sent;
                 self.progress.nacked = None;
                 let since = self.progress.waiting_since.take();
-                self.progress.convergence = since.map(|since| now - since).or(self.progress.convergence);
+                self.progress.convergence =
+                    since.map(|since| now - since).or(self.progress.convergence);
             }
             Some(message) => {
                 let count = self.progress.nacked.as_ref().map_or(0, |nack| nack.count);
@@ -270,7 +286,8 @@ impl Subscription {
         if explicit(&request.unsubscribe) && self.wildcard {
             self.wildcard = false;
             let kept = self.names.clone();
-            let gone: Vec<_> = self.sent.keys().filter(|name| !kept.contains(*name)).cloned().collect();
+            let gone: Vec<_> =
+                self.sent.keys().filter(|name| !kept.contains(*name)).cloned().collect();
             gone.iter().for_each(|name| self.let_go(name));
         }
         for (name, version) in request.held.iter().filter(|_| is_first) {

@@ -67,10 +67,8 @@ impl World {
     }
 
     fn put_target(&self, sources: &[&str], path_regex: Option<&str>) {
-        let rule = |path: &str| HttpMatch {
-            path_regex: Some(path.to_owned()),
-            ..HttpMatch::default()
-        };
+        let rule =
+            |path: &str| HttpMatch { path_regex: Some(path.to_owned()), ..HttpMatch::default() };
         self.mesh.topology.put_target(TrafficTarget {
             name: "readers".to_owned(),
             destination: name("shop/books"),

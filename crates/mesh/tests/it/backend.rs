@@ -28,7 +28,9 @@ async fn serve(listener: TcpListener, name: &'static str) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         let answer = service_fn(move |_| async move {
-            Ok::<_, Infallible>(hyper::Response::new(Full::new(Bytes::from_static(name.as_bytes()))))
+            Ok::<_, Infallible>(hyper::Response::new(Full::new(Bytes::from_static(
+                name.as_bytes(),
+            ))))
         });
         let serving = hyper::server::conn::http1::Builder::new()
             .serve_connection(TokioIo::new(stream), answer);

@@ -73,10 +73,8 @@ impl Mesh {
     }
 
     pub fn split(&self, root: &str, backends: &[(&str, u32)]) {
-        let backend = |(service, weight): &(&str, u32)| Backend {
-            service: name(service),
-            weight: *weight,
-        };
+        let backend =
+            |(service, weight): &(&str, u32)| Backend { service: name(service), weight: *weight };
         self.topology.put_split(TrafficSplit {
             name: "split".to_owned(),
             root: name(root),
@@ -94,7 +92,8 @@ impl Mesh {
     pub fn bootstrap(&self, service: &str, server: SocketAddr, mode: Mode) -> Bootstrap {
         let service = name(service);
         let identity = format!("{}.{}", service.name(), service.project());
-        let files = self.issue(Role::Proxy, &identity).write_to(self.folder.path()).expect("written");
+        let files =
+            self.issue(Role::Proxy, &identity).write_to(self.folder.path()).expect("written");
         let path = |path: Option<std::path::PathBuf>| path.expect("write_to fills all three");
         Bootstrap {
             instance: format!("{identity}.one"),

@@ -69,7 +69,11 @@ async fn traffic_goes_on_while_the_control_plane_is_away_and_follows_when_it_is_
 
     server.stop().await;
     for _ in 0..50 {
-        assert_eq!(envoy.get("books", "/").await, (200, "one".to_owned()), "on the last good config");
+        assert_eq!(
+            envoy.get("books", "/").await,
+            (200, "one".to_owned()),
+            "on the last good config"
+        );
     }
     mesh.place("shop/books", &[two.endpoint]);
     let server = mesh.serve_at(address, orrery_mesh::control::Options::default()).await;

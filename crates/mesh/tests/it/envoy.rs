@@ -41,7 +41,10 @@ impl Envoy {
         let admin = admin.await;
         let outbound = until_some("Envoy has its listener", async || outbound(admin).await).await;
         let envoy = Self { _child: child, _folder: folder, admin, outbound };
-        until("Envoy is ready", async || envoy.admin("/ready").await.is_some_and(|(s, _)| s == 200)).await;
+        until("Envoy is ready", async || {
+            envoy.admin("/ready").await.is_some_and(|(s, _)| s == 200)
+        })
+        .await;
         envoy
     }
 

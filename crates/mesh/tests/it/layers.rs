@@ -3,20 +3,35 @@ use std::path::{Path, PathBuf};
 
 /// A module, and what its code must not mention.
 const FORBIDDEN: &[(&str, &[&str])] = &[
-    ("names.rs", &["address", "topology", "providers", "catalog", "xds", "envoy", "control", "grpc"]),
+    (
+        "names.rs",
+        &["address", "topology", "providers", "catalog", "xds", "envoy", "control", "grpc"],
+    ),
     ("address.rs", &["topology", "providers", "catalog", "xds", "envoy", "control", "grpc"]),
-    ("topology", &["address", "providers", "secrets", "catalog", "xds", "envoy", "control", "grpc"]),
+    (
+        "topology",
+        &["address", "providers", "secrets", "catalog", "xds", "envoy", "control", "grpc"],
+    ),
     ("providers", &["topology", "secrets", "catalog", "xds", "envoy", "control", "grpc"]),
-    ("secrets", &["address", "topology", "providers", "catalog", "xds", "envoy", "control", "grpc"]),
+    (
+        "secrets",
+        &["address", "topology", "providers", "catalog", "xds", "envoy", "control", "grpc"],
+    ),
     ("catalog", &["xds", "envoy", "control", "grpc"]),
-    ("xds", &["address", "topology", "providers", "secrets", "catalog", "envoy", "control", "grpc"]),
+    (
+        "xds",
+        &["address", "topology", "providers", "secrets", "catalog", "envoy", "control", "grpc"],
+    ),
     ("envoy", &["providers", "control", "grpc"]),
     ("control", &["grpc"]),
 ];
 
 /// Libraries that only these modules may see.
-const PRIVATE: &[(&str, &[&str])] =
-    &[("envoy_types", &["envoy", "grpc"]), ("tonic", &["grpc"]), ("std::net", &["address.rs", "identity.rs", "control", "envoy", "grpc"])];
+const PRIVATE: &[(&str, &[&str])] = &[
+    ("envoy_types", &["envoy", "grpc"]),
+    ("tonic", &["grpc"]),
+    ("std::net", &["address.rs", "identity.rs", "control", "envoy", "grpc"]),
+];
 
 fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
@@ -29,7 +44,8 @@ fn files(module: &Path) -> Vec<PathBuf> {
     }
     let entries = std::fs::read_dir(module).expect("the module is a folder");
     let paths = entries.map(|entry| entry.expect("readable").path());
-    let is_code = |path: &PathBuf| !["tests.rs", "properties.rs"].iter().any(|end| path.ends_with(end));
+    let is_code =
+        |path: &PathBuf| !["tests.rs", "properties.rs"].iter().any(|end| path.ends_with(end));
     paths.filter(is_code).flat_map(|path| files(&path)).collect()
 }
 

@@ -88,7 +88,11 @@ async fn a_wrong_identity_is_refused() {
         (Role::User, "admin", "shop/web", Code::PermissionDenied),
     ];
     for (role, name, claims, expect) in cases {
-        assert_eq!(refused(&mesh, &server, role, name, claims).await, expect, "{role} {name} {claims}");
+        assert_eq!(
+            refused(&mesh, &server, role, name, claims).await,
+            expect,
+            "{role} {name} {claims}"
+        );
     }
 }
 
@@ -124,7 +128,10 @@ async fn bad_requests_are_answered_and_the_others_go_on() {
     let (sender, mut mixed) = aggregated(channel, other).await.expect("unknown types do no harm");
     sender.send(request("", Kind::Cluster, &[])).await.expect("there is room");
     let clusters = mixed.message().await.expect("an answer").expect("open");
-    assert_eq!((clusters.type_url.as_str(), clusters.resources.len()), (Kind::Cluster.type_url(), 2));
+    assert_eq!(
+        (clusters.type_url.as_str(), clusters.resources.len()),
+        (Kind::Cluster.type_url(), 2)
+    );
     let unknown = |server: &Server| -> usize {
         server.control.status().iter().map(|one| one.unknown_types.len()).sum()
     };
@@ -141,7 +148,8 @@ async fn a_client_that_never_acknowledges_still_gets_every_latest_state() {
     let channel = channel(&server, &mesh.issue(Role::Proxy, "web.shop")).await;
     let first = request("shop/web", Kind::Endpoints, &["shop/books"]);
     let (_sender, mut answers) = endpoints(channel, first).await.expect("opens");
-    let mut versions = vec![answers.message().await.expect("an answer").expect("open").version_info];
+    let mut versions =
+        vec![answers.message().await.expect("an answer").expect("open").version_info];
     for port in 1..4 {
         let at = orrery_mesh::address::Endpoint::of(([127, 0, 0, 1], port).into()).expect("a port");
         mesh.place("shop/books", &[at]);

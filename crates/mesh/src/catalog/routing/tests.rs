@@ -35,7 +35,12 @@ fn put_split(topology: &MemoryTopology, split: &str, backends: &[(&str, u32)], m
     });
 }
 
-fn put_target(topology: &MemoryTopology, destination: &str, sources: &[&str], rules: Option<&[&str]>) {
+fn put_target(
+    topology: &MemoryTopology,
+    destination: &str,
+    sources: &[&str],
+    rules: Option<&[&str]>,
+) {
     topology.put_target(TrafficTarget {
         name: format!("to-{destination}"),
         destination: name(destination),
@@ -51,7 +56,8 @@ fn show(rules: &[Rule]) -> String {
         let action = match &rule.action {
             Action::Deny => "deny".to_owned(),
             Action::Forward(shares) => {
-                let shares = shares.iter().map(|one| format!("{}={}", one.service.name(), one.weight));
+                let shares =
+                    shares.iter().map(|one| format!("{}={}", one.service.name(), one.weight));
                 shares.collect::<Vec<_>>().join(" ")
             }
         };

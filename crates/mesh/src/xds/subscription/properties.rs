@@ -15,7 +15,9 @@ enum Step {
     /// The oldest request on its way arrives.
     ToServer,
     /// The oldest answer on its way arrives; the client refuses it or not.
-    ToClient { accept: bool },
+    ToClient {
+        accept: bool,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -177,6 +179,12 @@ fn run(kind: Kind, protocol: Protocol, steps: &[Step]) {
     if !world.refused {
         world.check();
         assert!(world.server.is_settled());
+        let wanted = world.server.wanted(&world.view);
+        let progress = world.server.progress();
+        assert!(
+            progress.acked.is_none_or(|acked| acked == wanted),
+            "{progress:?}, {wanted} wanted"
+        );
     }
     // After a refusal, a new version of everything must reach the client.
     for (name, _) in NAMES.iter().enumerate() {

@@ -104,7 +104,11 @@ fn a_refused_answer_is_kept_and_not_repeated() {
     assert_eq!(table.request("@2! a"), "", "no hot loop");
     assert_eq!(table.request("@2! a"), "");
     let progress = table.subscription.progress().clone();
-    assert_eq!((progress.acked, progress.sent), (Some(1), Some(2)), "the last good one stays known");
+    assert_eq!(
+        (progress.acked, progress.sent),
+        (Some(1), Some(2)),
+        "the last good one stays known"
+    );
     let nack = progress.nacked.expect("the refusal is kept");
     assert_eq!((nack.version, nack.message.as_str()), (2, "no good"));
     assert!(!table.subscription.is_settled());
@@ -171,22 +175,28 @@ fn clusters_are_always_sent_whole() {
 #[test]
 fn delta_sends_differences_and_removals() {
     let delta = |kind, steps| check(kind, Protocol::Delta, steps);
-    delta(Kind::Cluster, &[
-        ("! a=1 b=1", ""),
-        ("?", "@1 a=1 b=1"),
-        ("? @1", ""),
-        ("! a=2", "@2 a=2"),
-        ("! -b", "@3 -b"),
-    ]);
-    delta(Kind::Endpoints, &[
-        ("! a=1", ""),
-        ("? a b", "@1 a=1 -b"),
-        ("! b=1", "@2 b=1"),
-        ("? -a", ""),
-        ("! a=2", ""),
-        ("? a", "@3 a=2"),
-        ("? a", "@4 a=2"),
-    ]);
+    delta(
+        Kind::Cluster,
+        &[
+            ("! a=1 b=1", ""),
+            ("?", "@1 a=1 b=1"),
+            ("? @1", ""),
+            ("! a=2", "@2 a=2"),
+            ("! -b", "@3 -b"),
+        ],
+    );
+    delta(
+        Kind::Endpoints,
+        &[
+            ("! a=1", ""),
+            ("? a b", "@1 a=1 -b"),
+            ("! b=1", "@2 b=1"),
+            ("? -a", ""),
+            ("! a=2", ""),
+            ("? a", "@3 a=2"),
+            ("? a", "@4 a=2"),
+        ],
+    );
     delta(Kind::Endpoints, &[("! a=1 b=2", ""), ("? a b a=1 b=1", "@1 b=2")]);
     delta(Kind::Cluster, &[("! a=1", ""), ("? a=1 old=1", "@1 -old")]);
     delta(Kind::Cluster, &[("! a=1", ""), ("? *", "@1 a=1"), ("? -*", ""), ("! a=2", "")]);
