@@ -31,7 +31,14 @@ pub struct Suite {
     pub environment: &'static [(&'static str, &'static str)],
 }
 
-pub const BENCHES: &[Suite] = &[];
+pub const BENCHES: &[Suite] = &[Suite {
+    name: "mesh",
+    about: "streams that get one changed endpoint: time, processor time and memory",
+    package: "orrery-mesh",
+    target: Target::Bench("push"),
+    arguments: &[],
+    environment: &[],
+}];
 pub const SOAKS: &[Suite] = &[];
 
 pub fn bench(words: &[&str]) -> Result<bool> {

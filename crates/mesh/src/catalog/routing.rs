@@ -84,9 +84,9 @@ impl Declared {
         let mut hosts = Vec::new();
         for service in self.services.values() {
             // A bad rule would have the proxy refuse the good ones along with it.
-            let bad = self.bad_regexes(service).map(|regex| Problem::BadRegex {
+            let bad = self.bad_regexes(service).into_iter().map(|regex| Problem::BadRegex {
                 service: service.name.clone(),
-                regex: regex.clone(),
+                regex: regex.to_owned(),
             });
             problems.extend(bad);
             if service.ports.is_empty() {
@@ -169,13 +169,13 @@ impl Declared {
         divide(root, splits, &|name| self.services.get(name).cloned(), problems)
     }
 
-    fn bad_regexes(&self, service: &Service) -> impl Iterator<Item = &String> {
+    fn bad_regexes(&self, service: &Service) -> Vec<&str> {
         let splits = self.splits.iter().filter(|split| split.root == service.name);
         let targets = self.targets.iter().filter(|target| target.destination == service.name);
         let matches = splits
             .flat_map(|split| &split.matches)
             .chain(targets.flat_map(|target| target.rules.iter().flatten()));
-        matches.flat_map(regexes).filter(|regex| !is_regex(regex)).collect::<Vec<_>>().into_iter()
+        matches.flat_map(regexes).filter(|regex| !is_regex(regex)).collect()
     }
 
     fn splits_of(&self, root: &Service, with_matches: bool) -> Vec<&TrafficSplit> {
@@ -187,11 +187,11 @@ impl Declared {
     }
 }
 
-fn regexes(one: &HttpMatch) -> impl Iterator<Item = &String> {
-    one.path_regex.iter().chain(one.headers.values())
+fn regexes(one: &HttpMatch) -> impl Iterator<Item = &str> {
+    one.path_regex.iter().chain(one.headers.values()).map(String::as_str)
 }
 
-fn is_regex(text: &String) -> bool {
+fn is_regex(text: &str) -> bool {
     regex::Regex::new(text).is_ok()
 }
 

@@ -19,6 +19,7 @@ fn at(port: u16) -> Endpoint {
 struct World {
     topology: Arc<MemoryTopology>,
     provider: Arc<MemoryProvider>,
+    secrets: Arc<MemorySecrets>,
     catalog: Arc<ServiceCatalog>,
     control: Arc<Control>,
     _stop: DropGuard,
@@ -34,10 +35,11 @@ impl World {
         for service in ["books", "bank"] {
             provider.set(&name(service), vec![at(1)]);
         }
+        let secrets = Arc::new(MemorySecrets::default());
         let catalog = ServiceCatalog::new(CatalogParts {
             topology: topology.clone(),
             providers: vec![provider.clone()],
-            secrets: Arc::new(MemorySecrets::default()),
+            secrets: secrets.clone(),
         });
         let stop = CancellationToken::new();
         tokio::spawn(catalog.clone().run(stop.clone()));
@@ -45,7 +47,7 @@ impl World {
         let options = Options { streams_max, ..Options::default() };
         let (control, publisher) = Control::new(catalog.clone(), options);
         tokio::spawn(publisher.run(stop.clone()));
-        Self { topology, provider, catalog, control, _stop: stop.drop_guard() }
+        Self { topology, provider, secrets, catalog, control, _stop: stop.drop_guard() }
     }
 
     fn try_join(&self, outbound: Option<u16>) -> Result<StreamHandle, Full> {
@@ -225,4 +227,30 @@ async fn the_status_shows_wanted_sent_acknowledged_and_refused() {
     drop(stream);
     assert!(world.control.status().is_empty());
     assert!(world.control.index.lock().watchers(&name("books")).is_empty());
+}
+
+/// proves: MSH-03, MSH-07
+#[tokio::test(start_paused = true)]
+async fn a_rotated_certificate_goes_out_to_the_proxies_of_its_service_only() {
+    let world = World::start(2).await;
+    let stream = world.join(Some(15001));
+    let names = [crate::envoy::CERTIFICATE_NAME, crate::envoy::ROOTS_NAME];
+    ask(&stream, Kind::Secret, &names);
+    assert_eq!(stream.next(), None, "there is none yet");
+    let bundle = |key: &str| crate::secrets::CertificateBundle {
+        certificate_chain: "chain".to_owned(),
+        private_key: key.to_owned(),
+        roots: "roots".to_owned(),
+    };
+    world.secrets.set(&name("web"), bundle("first"));
+    let first = pushed(&stream).await;
+    assert_eq!((first.kind, first.resources.len()), (Kind::Secret, 2));
+    acknowledge(&stream, &first, &names);
+    world.secrets.set(&name("books"), bundle("of others"));
+    world.secrets.set(&name("web"), bundle("second"));
+    let second = pushed(&stream).await;
+    assert_eq!(second.resources.len(), 1, "the roots did not change");
+    assert_ne!(second.resources[0].version, first.resources[0].version);
+    let text = String::from_utf8_lossy(&second.resources[0].any).into_owned();
+    assert!(text.contains("second") && !text.contains("of others"));
 }
