@@ -54,7 +54,7 @@ pub const REQUIREMENTS: &[Requirement] = &[
         kind: Kind::Pip,
         why: "the real Envoy that the mesh crate is tested with",
         absent: Absent::LeavesOut(
-            "package(orrery-mesh) and (test(/^endpoints::/) or test(/^aggregated::/)) and binary(it)",
+            "package(orrery-mesh) and test(/^(endpoints|aggregated|mutual)::/) and binary(it)",
         ),
     },
 ];

@@ -36,6 +36,7 @@ pub async fn serve(services: usize, endpoints: u16) -> Result<()> {
         topology.put_service(Service {
             name: service(number),
             ports: ["http".into()].into(),
+            encrypted: false,
             traffic: TrafficSettings::default(),
         });
         provider.set(&service(number), at(1, endpoints));

@@ -9,6 +9,7 @@
 //! ```
 //! Nothing here knows how a proxy is told: no Envoy, no gRPC.
 mod access;
+mod inbound;
 mod merge;
 mod registration;
 mod routing;
@@ -17,6 +18,7 @@ mod split;
 mod state;
 
 pub use access::Access;
+pub use inbound::{Admittance, Grant, InboundPlan};
 pub use registration::Registration;
 pub use routing::{Action, Host, RoutePlan, Rule};
 pub use service_catalog::{CatalogParts, ServiceCatalog};
@@ -75,6 +77,9 @@ pub trait Catalog: Send + Sync + 'static {
 
     /// Where requests from `source` go.
     fn route_plan(&self, source: &ServiceName) -> RoutePlan;
+
+    /// What the instances of `service` let through.
+    fn inbound_plan(&self, service: &ServiceName) -> InboundPlan;
 
     fn certificate(&self, service: &ServiceName) -> Option<CertificateBundle>;
 

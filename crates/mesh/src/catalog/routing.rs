@@ -39,6 +39,7 @@ impl RoutePlan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     pub service: ServiceName,
+    pub encrypted: bool,
     pub traffic: TrafficSettings,
     pub rules: Vec<Rule>,
 }
@@ -102,6 +103,14 @@ impl Declared {
         RoutePlan { hosts, denied, problems }
     }
 
+    pub fn service(&self, name: &ServiceName) -> Option<&Service> {
+        self.services.get(name)
+    }
+
+    pub fn targets_of(&self, service: &ServiceName) -> impl Iterator<Item = &TrafficTarget> {
+        self.targets.iter().filter(move |target| target.destination == *service)
+    }
+
     /// The shares of a service, whoever asks.
     pub fn shares(&self, root: &ServiceName) -> Vec<Share> {
         let Some(root) = self.services.get(root) else { return Vec::new() };
@@ -113,14 +122,19 @@ impl Declared {
             Access::Nothing => vec![Rule { matches: Vec::new(), action: Action::Deny }],
             Access::Everything => self.forwards(source, service, problems),
             Access::Only(mut allowed) => {
-                allowed.retain(|one| regexes(one).all(is_regex));
+                allowed.retain(is_readable);
                 let forwards = self.forwards(source, service, problems);
                 let mut rules = both(&allowed, &forwards);
                 rules.push(Rule { matches: Vec::new(), action: Action::Deny });
                 rules
             }
         };
-        Host { service: service.name.clone(), traffic: service.traffic.clone(), rules }
+        Host {
+            service: service.name.clone(),
+            encrypted: service.encrypted,
+            traffic: service.traffic.clone(),
+            rules,
+        }
     }
 
     /// Splits with matches first, in the order of their names; then what is left.
@@ -133,7 +147,7 @@ impl Declared {
         let mut rules = Vec::new();
         for split in self.splits_of(service, true) {
             let action = self.action(source, service, &[split], problems);
-            let usable = split.matches.iter().filter(|one| regexes(one).all(is_regex));
+            let usable = split.matches.iter().filter(|one| is_readable(one));
             rules.extend(
                 usable.map(|one| Rule { matches: vec![one.clone()], action: action.clone() }),
             );
@@ -171,7 +185,7 @@ impl Declared {
 
     fn bad_regexes(&self, service: &Service) -> Vec<&str> {
         let splits = self.splits.iter().filter(|split| split.root == service.name);
-        let targets = self.targets.iter().filter(|target| target.destination == service.name);
+        let targets = self.targets_of(&service.name);
         let matches = splits
             .flat_map(|split| &split.matches)
             .chain(targets.flat_map(|target| target.rules.iter().flatten()));
@@ -185,6 +199,11 @@ impl Declared {
         found.sort_by(|one, other| one.name.cmp(&other.name));
         found
     }
+}
+
+/// Whether a proxy could make sense of it.
+pub fn is_readable(one: &HttpMatch) -> bool {
+    regexes(one).all(is_regex)
 }
 
 fn regexes(one: &HttpMatch) -> impl Iterator<Item = &str> {

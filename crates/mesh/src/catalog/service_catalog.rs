@@ -9,7 +9,7 @@
 use super::merge::version;
 use super::routing::Declared;
 use super::state::State;
-use super::{Catalog, Change, Listing, ProviderStatus, Registration, RoutePlan};
+use super::{Catalog, Change, InboundPlan, Listing, ProviderStatus, Registration, RoutePlan};
 use crate::address::{Endpoint, WeightedService};
 use crate::announce::{Announcements, Announcer};
 use crate::names::ServiceName;
@@ -175,6 +175,10 @@ impl Catalog for ServiceCatalog {
 
     fn route_plan(&self, source: &ServiceName) -> RoutePlan {
         self.declared().plan(source)
+    }
+
+    fn inbound_plan(&self, service: &ServiceName) -> InboundPlan {
+        self.declared().inbound(service)
     }
 
     fn certificate(&self, service: &ServiceName) -> Option<CertificateBundle> {

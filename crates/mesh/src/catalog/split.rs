@@ -118,7 +118,7 @@ mod tests {
 
     fn mk_service(text: &str, ports: &str) -> Service {
         let ports = ports.split_whitespace().map(Into::into).collect();
-        Service { name: name(text), ports, traffic: TrafficSettings::default() }
+        Service { name: name(text), ports, encrypted: false, traffic: TrafficSettings::default() }
     }
 
     /// `v1=90 v2=10`

@@ -1,7 +1,6 @@
 //! Proxies that are to have the same config.
 use super::StreamId;
-use super::snapshot::{ClusterCache, GroupKey, Snapshot};
-use crate::catalog::Catalog;
+use super::snapshot::{ClusterCache, GroupKey, Snapshot, Source};
 use crate::names::ServiceName;
 use crate::xds::{Kind, Mailbox};
 use parking_lot::{Mutex, RwLock};
@@ -42,7 +41,7 @@ impl Groups {
     /// announced after it, and the rebuild that follows finds the group.
     pub fn join(
         &self,
-        catalog: &dyn Catalog,
+        source: &Source<'_>,
         key: GroupKey,
         id: StreamId,
         mailbox: &Arc<Mailbox>,
@@ -50,7 +49,7 @@ impl Groups {
         let mut state = self.state.lock();
         let State { groups, clusters } = &mut *state;
         let members = groups.entry(key.clone()).or_insert_with(|| {
-            let snapshot = Arc::new(Snapshot::build(catalog, &key, clusters));
+            let snapshot = Arc::new(source.build(&key, clusters));
             let group = Arc::new(Group { key, snapshot: RwLock::new(snapshot) });
             Members { group, mailboxes: BTreeMap::new() }
         });
@@ -69,11 +68,11 @@ impl Groups {
     }
 
     /// Builds every group's snapshot again and wakes the streams of those that differ.
-    pub fn rebuild(&self, catalog: &dyn Catalog, since: Instant) {
+    pub fn rebuild(&self, source: &Source<'_>, since: Instant) {
         let mut state = self.state.lock();
         let State { groups, clusters } = &mut *state;
         for (key, members) in groups.iter_mut() {
-            let fresh = Snapshot::build(catalog, key, clusters);
+            let fresh = source.build(key, clusters);
             if *members.group.snapshot() == fresh {
                 continue;
             }

@@ -16,6 +16,7 @@ mod stream;
 mod table;
 
 pub use publisher::Publisher;
+pub use snapshot::{Inbound, Sides};
 pub use status::ProxyStatus;
 pub use stream::{Admission, StreamHandle};
 
@@ -24,6 +25,7 @@ use groups::Groups;
 use index::Index;
 use orrery_pki::TrustDomain;
 use parking_lot::Mutex;
+use snapshot::Source;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -102,6 +104,11 @@ impl Control {
 
     pub fn catalog(&self) -> &dyn Catalog {
         &*self.catalog
+    }
+
+    fn source(&self) -> Source<'_> {
+        let trust_domain = self.options.trust_domain.as_ref();
+        Source { catalog: &*self.catalog, trust_domain }
     }
 
     pub fn options(&self) -> &Options {

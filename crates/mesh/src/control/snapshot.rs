@@ -1,9 +1,9 @@
 //! What all proxies of one group are to have, endpoints aside.
-use crate::catalog::Catalog;
-use crate::envoy;
+use crate::catalog::{Catalog, RoutePlan};
+use crate::envoy::{self, ClusterSettings};
 use crate::names::ServiceName;
-use crate::topology::TrafficSettings;
 use crate::xds::{Kind, Resource};
+use orrery_pki::TrustDomain;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,22 @@ use std::sync::Arc;
 pub struct GroupKey {
     pub service: ServiceName,
     /// `None` for streams that ask for endpoints only: they need no config.
-    pub outbound: Option<SocketAddr>,
+    pub sides: Option<Sides>,
+}
+
+/// Where a proxy stands between its instance and the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Sides {
+    /// Takes the requests of the instance.
+    pub outbound: SocketAddr,
+    /// Takes the requests of others, if the proxy fronts the instance for them.
+    pub inbound: Option<Inbound>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Inbound {
+    pub listen: SocketAddr,
+    pub instance: SocketAddr,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,44 +39,70 @@ pub struct Snapshot {
 }
 
 /// Clusters are the same for every group: each is encoded when its settings change, and then shared.
-pub type ClusterCache = HashMap<ServiceName, (TrafficSettings, Arc<Resource>)>;
+pub type ClusterCache = HashMap<ServiceName, (ClusterSettings, Arc<Resource>)>;
 
-impl Snapshot {
-    pub fn build(catalog: &dyn Catalog, key: &GroupKey, clusters: &mut ClusterCache) -> Self {
-        let plan = catalog.route_plan(&key.service);
-        let mut snapshot = Self { denied: plan.denied.clone(), resources: BTreeMap::new() };
-        let Some(outbound) = key.outbound else { return snapshot };
-        let settings: BTreeMap<_, _> =
-            plan.hosts.iter().map(|host| (&host.service, &host.traffic)).collect();
-        for service in plan.destinations() {
-            let traffic = settings.get(service).copied().cloned().unwrap_or_default();
-            snapshot.put(Kind::Cluster, cached(clusters, service, traffic));
+/// What snapshots are built from.
+pub struct Source<'a> {
+    pub catalog: &'a dyn Catalog,
+    pub trust_domain: Option<&'a TrustDomain>,
+}
+
+impl Source<'_> {
+    pub fn build(&self, key: &GroupKey, clusters: &mut ClusterCache) -> Snapshot {
+        let plan = self.catalog.route_plan(&key.service);
+        let mut snapshot = Snapshot { denied: plan.denied.clone(), resources: BTreeMap::new() };
+        let Some(sides) = key.sides else { return snapshot };
+        self.put_clusters(&mut snapshot, &plan, clusters);
+        snapshot.put(Kind::Route, envoy::route_configuration(&key.service, &plan));
+        snapshot.put(Kind::Listener, envoy::outbound_listener(sides.outbound));
+        if let Some(inbound) = sides.inbound {
+            let plan = self.catalog.inbound_plan(&key.service);
+            let listener = envoy::inbound_listener(inbound.listen, &plan, self.trust_domain);
+            snapshot.put(Kind::Listener, listener);
+            snapshot.put(Kind::Cluster, envoy::local_cluster(inbound.instance));
         }
-        snapshot.put(Kind::Route, Arc::new(envoy::route_configuration(&key.service, &plan)));
-        snapshot.put(Kind::Listener, Arc::new(envoy::outbound_listener(outbound)));
-        if let Some(bundle) = catalog.certificate(&key.service) {
-            let secrets = envoy::secrets(&bundle);
-            secrets.into_iter().for_each(|one| snapshot.put(Kind::Secret, Arc::new(one)));
+        if let Some(bundle) = self.catalog.certificate(&key.service) {
+            envoy::secrets(&bundle).into_iter().for_each(|one| snapshot.put(Kind::Secret, one));
         }
         snapshot
     }
 
-    fn put(&mut self, kind: Kind, resource: Arc<Resource>) {
-        self.resources.entry(kind).or_default().insert(Arc::clone(&resource.name), resource);
+    fn put_clusters(&self, snapshot: &mut Snapshot, plan: &RoutePlan, cache: &mut ClusterCache) {
+        let settings = plan.hosts.iter().map(|host| {
+            let (encrypted, traffic) = (host.encrypted, host.traffic.clone());
+            (&host.service, ClusterSettings { encrypted, traffic })
+        });
+        let mut settings: BTreeMap<_, _> = settings.collect();
+        for service in plan.destinations() {
+            let settings = settings.remove(service).unwrap_or_default();
+            let resource = self.cached(cache, service, settings);
+            snapshot.put_shared(Kind::Cluster, resource);
+        }
+    }
+
+    fn cached(
+        &self,
+        cache: &mut ClusterCache,
+        service: &ServiceName,
+        settings: ClusterSettings,
+    ) -> Arc<Resource> {
+        if let Some((known, resource)) = cache.get(service)
+            && *known == settings
+        {
+            return Arc::clone(resource);
+        }
+        let resource = Arc::new(envoy::cluster(service, &settings, self.trust_domain));
+        cache.insert(service.clone(), (settings, Arc::clone(&resource)));
+        resource
     }
 }
 
-fn cached(
-    clusters: &mut ClusterCache,
-    service: &ServiceName,
-    traffic: TrafficSettings,
-) -> Arc<Resource> {
-    if let Some((known, resource)) = clusters.get(service)
-        && *known == traffic
-    {
-        return Arc::clone(resource);
+impl Snapshot {
+    fn put(&mut self, kind: Kind, resource: Resource) {
+        self.put_shared(kind, Arc::new(resource));
     }
-    let resource = Arc::new(envoy::cluster(service, &traffic));
-    clusters.insert(service.clone(), (traffic, Arc::clone(&resource)));
-    resource
+
+    fn put_shared(&mut self, kind: Kind, resource: Arc<Resource>) {
+        self.resources.entry(kind).or_default().insert(Arc::clone(&resource.name), resource);
+    }
 }

@@ -1,6 +1,6 @@
 //! One open stream of one proxy.
 use super::groups::Group;
-use super::snapshot::{GroupKey, Snapshot};
+use super::snapshot::{GroupKey, Sides, Snapshot};
 use super::{Control, ProxyStatus, StreamId};
 use crate::address::Endpoint;
 use crate::catalog::Registration;
@@ -21,8 +21,8 @@ pub struct Admission {
     pub instance: String,
     pub address: Option<SocketAddr>,
     pub protocol: Protocol,
-    /// Where it listens for its own service; `None` if it asks for endpoints only.
-    pub outbound: Option<SocketAddr>,
+    /// Where it listens; `None` if it asks for endpoints only.
+    pub sides: Option<Sides>,
     /// Where others reach the instance it fronts, if it says so.
     pub endpoint: Option<Endpoint>,
 }
@@ -72,8 +72,8 @@ impl StreamHandle {
         permit: OwnedSemaphorePermit,
     ) -> Self {
         let mailbox = Arc::new(Mailbox::default());
-        let key = GroupKey { service: admission.service.clone(), outbound: admission.outbound };
-        let group = control.groups.join(&*control.catalog, key, id, &mailbox);
+        let key = GroupKey { service: admission.service.clone(), sides: admission.sides };
+        let group = control.groups.join(&control.source(), key, id, &mailbox);
         let registration = admission
             .endpoint
             .map(|endpoint| control.catalog.register_proxy(&admission.service, endpoint));

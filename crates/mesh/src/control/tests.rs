@@ -56,7 +56,10 @@ impl World {
             instance: "web-1".to_owned(),
             address: None,
             protocol: Protocol::StateOfTheWorld,
-            outbound: outbound.map(|port| SocketAddr::from(([127, 0, 0, 1], port))),
+            sides: outbound.map(|port| Sides {
+                outbound: SocketAddr::from(([127, 0, 0, 1], port)),
+                inbound: None,
+            }),
             endpoint: None,
         })
     }
@@ -70,6 +73,7 @@ fn declare(topology: &MemoryTopology, service: &str) {
     topology.put_service(Service {
         name: name(service),
         ports: ["http".into()].into(),
+        encrypted: false,
         traffic: TrafficSettings::default(),
     });
 }

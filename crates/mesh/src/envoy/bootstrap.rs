@@ -1,7 +1,7 @@
 //! The file an Envoy is started with.
 //!
 //! It says who the proxy is, where the control plane is and how to prove it, and asks for the rest.
-use super::{ENDPOINT_PORT_KEY, OUTBOUND_KEY};
+use super::{ENDPOINT_PORT_KEY, INBOUND_KEY, INSTANCE_KEY, OUTBOUND_KEY};
 use crate::names::ServiceName;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -44,6 +44,9 @@ pub struct Bootstrap {
     pub tls: Option<TlsPaths>,
     /// Where the service's own requests to others are taken.
     pub outbound: SocketAddr,
+    /// Where the requests of others are taken, and where the instance is that they go to; `None` if
+    /// the proxy does not front the instance.
+    pub inbound: Option<(SocketAddr, SocketAddr)>,
     /// The port under which others reach this instance; announced while the stream lives.
     pub endpoint_port: Option<u16>,
     pub admin: Option<SocketAddr>,
@@ -76,6 +79,10 @@ impl Bootstrap {
 
     fn node(&self) -> Value {
         let mut metadata = json!({ OUTBOUND_KEY: self.outbound.to_string() });
+        if let Some((listen, instance)) = self.inbound {
+            metadata[INBOUND_KEY] = listen.to_string().into();
+            metadata[INSTANCE_KEY] = instance.to_string().into();
+        }
         if let Some(port) = self.endpoint_port {
             metadata[ENDPOINT_PORT_KEY] = port.into();
         }

@@ -11,18 +11,22 @@
 mod bootstrap;
 mod clusters;
 mod endpoints;
+mod inbound;
 mod listeners;
 mod routes;
 mod secrets;
+mod tls;
 
 pub use bootstrap::{Bootstrap, Mode, TlsPaths};
-pub use clusters::cluster;
+pub use clusters::{ClusterSettings, cluster};
 pub use endpoints::load_assignment;
+pub use inbound::{inbound_listener, local_cluster};
 pub use listeners::outbound_listener;
 pub use routes::route_configuration;
 pub use secrets::{CERTIFICATE_NAME, ROOTS_NAME, secrets};
 
 use envoy_types::pb::envoy::config::core::v3 as core;
+use envoy_types::pb::envoy::r#type::matcher::v3 as matcher;
 use envoy_types::pb::google::protobuf;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -31,6 +35,12 @@ use std::time::Duration;
 pub const OUTBOUND: &str = "outbound";
 /// In a node's metadata: where it listens for its own service's requests to others.
 pub const OUTBOUND_KEY: &str = "orrery_outbound";
+/// The cluster of the instance that a proxy fronts.
+pub const LOCAL: &str = "local";
+/// In a node's metadata: where it takes the requests of others.
+pub const INBOUND_KEY: &str = "orrery_inbound";
+/// In a node's metadata: where the instance is that it fronts.
+pub const INSTANCE_KEY: &str = "orrery_instance";
 /// In a node's metadata: the port under which others reach the instance it fronts.
 pub const ENDPOINT_PORT_KEY: &str = "orrery_endpoint_port";
 
@@ -68,6 +78,15 @@ fn number(value: u32) -> protobuf::UInt32Value {
 fn inline(text: &str) -> core::DataSource {
     core::DataSource {
         specifier: Some(core::data_source::Specifier::InlineString(text.to_owned())),
+        ..Default::default()
+    }
+}
+
+/// The whole text must meet the expression.
+fn regex_string(regex: String) -> matcher::StringMatcher {
+    let regex = matcher::RegexMatcher { regex, ..Default::default() };
+    matcher::StringMatcher {
+        match_pattern: Some(matcher::string_matcher::MatchPattern::SafeRegex(regex)),
         ..Default::default()
     }
 }

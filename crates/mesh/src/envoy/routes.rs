@@ -1,5 +1,5 @@
 //! A route plan as a route configuration.
-use super::{OUTBOUND, duration, inline, number};
+use super::{OUTBOUND, duration, inline, number, regex_string};
 use crate::catalog::{Action, Host, RoutePlan, Rule, Share};
 use crate::names::ServiceName;
 use crate::topology::{HttpMatch, Retries, TrafficSettings};
@@ -94,15 +94,18 @@ fn route_match(matches: &[HttpMatch]) -> route::RouteMatch {
         Some(regex) => PathSpecifier::SafeRegex(regex_matcher(regex)),
     };
     let further = paths.map(|regex| header(":path", regex));
-    let others = matches.iter().flat_map(|one| {
-        let values = one.headers.iter().map(|(name, regex)| header(name, format!("(?:{regex})")));
-        methods(one).into_iter().chain(values)
-    });
+    let others = matches.iter().flat_map(header_matchers);
     route::RouteMatch {
         path_specifier: Some(path),
         headers: further.chain(others).collect(),
         ..Default::default()
     }
+}
+
+/// Methods and headers; all must hold.
+pub fn header_matchers(one: &HttpMatch) -> Vec<route::HeaderMatcher> {
+    let values = one.headers.iter().map(|(name, regex)| header(name, format!("(?:{regex})")));
+    methods(one).into_iter().chain(values).collect()
 }
 
 fn methods(one: &HttpMatch) -> Option<route::HeaderMatcher> {
@@ -119,11 +122,9 @@ fn from_start(regex: &str) -> String {
 }
 
 fn header(name: &str, regex: String) -> route::HeaderMatcher {
-    let pattern = matcher::string_matcher::MatchPattern::SafeRegex(regex_matcher(regex));
-    let matcher = matcher::StringMatcher { match_pattern: Some(pattern), ..Default::default() };
     route::HeaderMatcher {
         name: name.to_ascii_lowercase(),
-        header_match_specifier: Some(HeaderMatchSpecifier::StringMatch(matcher)),
+        header_match_specifier: Some(HeaderMatchSpecifier::StringMatch(regex_string(regex))),
         ..Default::default()
     }
 }

@@ -46,7 +46,7 @@ fn equal_content_has_equal_versions_and_other_content_has_others() {
 }
 
 fn mk_host(service: &str, rules: Vec<Rule>) -> Host {
-    Host { service: name(service), traffic: TrafficSettings::default(), rules }
+    Host { service: name(service), encrypted: false, traffic: TrafficSettings::default(), rules }
 }
 
 fn forward(shares: &[(&str, u32)]) -> Action {
@@ -126,6 +126,7 @@ fn a_bootstrap_names_the_service_and_demands_the_servers_identity() {
             server_name: "spiffe://example.org/server/one".to_owned(),
         }),
         outbound: "127.0.0.1:15001".parse().unwrap(),
+        inbound: None,
         endpoint_port: Some(8080),
         admin: None,
         mode: Mode::Aggregated,

@@ -1,7 +1,7 @@
 //! Requests of either protocol variant, read into ours.
 use crate::address::{Endpoint, Ip, Port};
-use crate::control::{Admission, Options};
-use crate::envoy::{ENDPOINT_PORT_KEY, OUTBOUND_KEY};
+use crate::control::{Admission, Inbound, Options, Sides};
+use crate::envoy::{ENDPOINT_PORT_KEY, INBOUND_KEY, INSTANCE_KEY, OUTBOUND_KEY};
 use crate::identity::{Peer, Refusal, admit};
 use crate::xds::{Protocol, Request};
 use envoy_types::pb::envoy::config::core::v3::Node;
@@ -88,16 +88,16 @@ pub fn admission(
     let claimed = node.map(|node| node.cluster.as_str()).unwrap_or_default();
     let service = admit(peer, claimed, options.trust_domain.as_ref()).map_err(refused)?;
     let instance = node.map(|node| node.id.as_str()).unwrap_or_default();
-    let outbound = match endpoints_only {
+    let sides = match endpoints_only {
         true => None,
-        false => Some(outbound(node)?.unwrap_or(options.outbound)),
+        false => Some(sides(node, options)?),
     };
     Ok(Admission {
         service,
         instance: instance.chars().take(INSTANCE_CHARS_MAX).collect(),
         address: peer.address,
         protocol,
-        outbound,
+        sides,
         endpoint: endpoint(peer, node)?,
     })
 }
@@ -115,13 +115,28 @@ fn refused(refusal: Refusal) -> Status {
     }
 }
 
-fn outbound(node: Option<&Node>) -> Result<Option<SocketAddr>, Status> {
-    let Some(value) = metadata(node, OUTBOUND_KEY) else { return Ok(None) };
+/// A proxy fronts its instance for others if it says where both are.
+fn sides(node: Option<&Node>, options: &Options) -> Result<Sides, Status> {
+    let outbound = socket_address(node, OUTBOUND_KEY)?.unwrap_or(options.outbound);
+    let inbound = match (socket_address(node, INBOUND_KEY)?, socket_address(node, INSTANCE_KEY)?) {
+        (Some(listen), Some(instance)) => Some(Inbound { listen, instance }),
+        (None, None) => None,
+        (Some(_), None) | (None, Some(_)) => {
+            return Err(Status::invalid_argument(format!(
+                "node metadata {INBOUND_KEY} and {INSTANCE_KEY} go together"
+            )));
+        }
+    };
+    Ok(Sides { outbound, inbound })
+}
+
+fn socket_address(node: Option<&Node>, key: &str) -> Result<Option<SocketAddr>, Status> {
+    let Some(value) = metadata(node, key) else { return Ok(None) };
     let parsed = match value {
         Value::StringValue(text) => text.parse().ok(),
         _ => None,
     };
-    let bad = || Status::invalid_argument(format!("node metadata {OUTBOUND_KEY} must be ip:port"));
+    let bad = || Status::invalid_argument(format!("node metadata {key} must be ip:port"));
     parsed.map(Some).ok_or_else(bad)
 }
 

@@ -96,7 +96,7 @@ mod tests {
 
     fn mk_service(text: &str) -> Service {
         let ports = BTreeSet::from(["http".into()]);
-        Service { name: name(text), ports, traffic: TrafficSettings::default() }
+        Service { name: name(text), ports, encrypted: false, traffic: TrafficSettings::default() }
     }
 
     fn mk_split(split: &str, root: &str) -> TrafficSplit {

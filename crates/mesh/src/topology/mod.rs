@@ -34,6 +34,8 @@ pub struct Service {
     pub name: ServiceName,
     /// A service without ports takes no traffic.
     pub ports: BTreeSet<PortName>,
+    /// Callers and instances prove to each other who they are.
+    pub encrypted: bool,
     pub traffic: TrafficSettings,
 }
 

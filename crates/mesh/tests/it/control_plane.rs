@@ -10,7 +10,7 @@ use orrery_mesh::envoy::{Bootstrap, Mode, TlsPaths};
 use orrery_mesh::grpc::{AggregatedService, EndpointService};
 use orrery_mesh::names::ServiceName;
 use orrery_mesh::providers::MemoryProvider;
-use orrery_mesh::secrets::MemorySecrets;
+use orrery_mesh::secrets::{CertificateBundle, MemorySecrets};
 use orrery_mesh::topology::{Backend, MemoryTopology, Service, TrafficSettings, TrafficSplit};
 use orrery_pki::{Authority, ClientAuth, Identity, IssueRequest, Issued, Role, Validity};
 use std::net::SocketAddr;
@@ -34,6 +34,7 @@ pub fn name(text: &str) -> ServiceName {
 pub struct Mesh {
     pub topology: Arc<MemoryTopology>,
     pub provider: Arc<MemoryProvider>,
+    pub secrets: Arc<MemorySecrets>,
     authority: Authority,
     folder: TempDir,
 }
@@ -53,6 +54,7 @@ impl Mesh {
         let mesh = Self {
             topology: Arc::new(MemoryTopology::default()),
             provider: Arc::new(MemoryProvider::new("fleet")),
+            secrets: Arc::default(),
             authority: Authority::generate(&domain, validity()).expect("an authority"),
             folder: tempfile::tempdir().expect("make a folder"),
         };
@@ -61,9 +63,14 @@ impl Mesh {
     }
 
     pub fn declare(&self, service: &str) {
+        self.declare_as(service, false);
+    }
+
+    pub fn declare_as(&self, service: &str, encrypted: bool) {
         self.topology.put_service(Service {
             name: name(service),
             ports: ["http".into()].into(),
+            encrypted,
             traffic: TrafficSettings::default(),
         });
     }
@@ -88,6 +95,19 @@ impl Mesh {
         self.authority.issue(&request, validity()).expect("a certificate")
     }
 
+    /// Gives the proxies of a service a fresh certificate, and returns it.
+    pub fn certify(&self, service: &str) -> Issued {
+        let service = name(service);
+        let issued = self.issue(Role::Proxy, &format!("{}.{}", service.name(), service.project()));
+        let bundle = CertificateBundle {
+            certificate_chain: issued.certificate_pem().to_owned(),
+            private_key: issued.key_pem().to_owned(),
+            roots: issued.root_pem().to_owned(),
+        };
+        self.secrets.set(&service, bundle);
+        issued
+    }
+
     /// What `orrery mesh bootstrap` would print for a proxy of `service`.
     pub fn bootstrap(&self, service: &str, server: SocketAddr, mode: Mode) -> Bootstrap {
         let service = name(service);
@@ -106,6 +126,7 @@ impl Mesh {
                 server_name: SERVER.to_owned(),
             }),
             outbound: ([127, 0, 0, 1], 0).into(),
+            inbound: None,
             endpoint_port: None,
             admin: None,
             mode,
@@ -120,7 +141,7 @@ impl Mesh {
         let catalog = ServiceCatalog::new(CatalogParts {
             topology: self.topology.clone(),
             providers: vec![self.provider.clone()],
-            secrets: Arc::new(MemorySecrets::default()),
+            secrets: self.secrets.clone(),
         });
         let options =
             Options { trust_domain: Some(TRUST_DOMAIN.parse().expect("a domain")), ..options };

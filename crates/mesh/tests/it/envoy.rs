@@ -39,7 +39,8 @@ impl Envoy {
             std::fs::read_to_string(&address_file).ok()?.trim().parse().ok()
         });
         let admin = admin.await;
-        let outbound = until_some("Envoy has its listener", async || outbound(admin).await).await;
+        let outbound =
+            until_some("Envoy has its listener", async || listener(admin, "outbound").await).await;
         let envoy = Self { _child: child, _folder: folder, admin, outbound };
         until("Envoy is ready", async || {
             envoy.admin("/ready").await.is_some_and(|(s, _)| s == 200)
@@ -52,6 +53,11 @@ impl Envoy {
         http::get(self.admin, "admin", path).await
     }
 
+    /// Where others reach the instance behind it.
+    pub async fn inbound(&self) -> SocketAddr {
+        until_some("the inbound listener", async || listener(self.admin, "inbound").await).await
+    }
+
     /// A request through the proxy to a service.
     pub async fn get(&self, host: &str, path: &str) -> http::Answer {
         http::get(self.outbound, host, path).await.expect("Envoy answers")
@@ -59,9 +65,10 @@ impl Envoy {
 }
 
 /// From lines such as `outbound::127.0.0.1:4711`.
-async fn outbound(admin: SocketAddr) -> Option<SocketAddr> {
+async fn listener(admin: SocketAddr, name: &str) -> Option<SocketAddr> {
     let (_, text) = http::get(admin, "admin", "/listeners").await?;
-    text.lines().find_map(|line| line.strip_prefix("outbound::")?.parse().ok())
+    let address = |line: &str| line.strip_prefix(name)?.strip_prefix("::")?.parse().ok();
+    text.lines().find_map(address)
 }
 
 fn binary() -> PathBuf {

@@ -1,6 +1,6 @@
 //! The least of an HTTP client: one request, one connection.
 use std::net::SocketAddr;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 /// Status and body.
@@ -8,7 +8,14 @@ pub type Answer = (u16, String);
 
 /// `None` if there is no answer.
 pub async fn get(at: SocketAddr, host: &str, path: &str) -> Option<Answer> {
-    let mut stream = TcpStream::connect(at).await.ok()?;
+    get_on(TcpStream::connect(at).await.ok()?, host, path).await
+}
+
+/// The same on a connection that is there already, encrypted or not.
+pub async fn get_on<S>(mut stream: S, host: &str, path: &str) -> Option<Answer>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.ok()?;
     let mut text = String::new();

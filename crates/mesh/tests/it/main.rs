@@ -6,5 +6,6 @@ mod endpoints;
 mod envoy;
 mod http;
 mod layers;
+mod mutual;
 mod streams;
 mod wait;

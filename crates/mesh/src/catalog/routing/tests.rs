@@ -16,6 +16,7 @@ fn topology(services: &[&str]) -> MemoryTopology {
         topology.put_service(Service {
             name: name(service),
             ports: ports.split(',').filter(|port| !port.is_empty()).map(Into::into).collect(),
+            encrypted: false,
             traffic: TrafficSettings::default(),
         });
     }

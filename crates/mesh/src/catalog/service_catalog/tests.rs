@@ -59,6 +59,7 @@ fn declare(topology: &MemoryTopology, service: &str) {
     topology.put_service(Service {
         name: name(service),
         ports: ["http".into()].into(),
+        encrypted: false,
         traffic: TrafficSettings::default(),
     });
 }
