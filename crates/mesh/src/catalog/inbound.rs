@@ -5,6 +5,9 @@ use crate::topology::HttpMatch;
 use std::collections::BTreeSet;
 
 /// What the proxy in front of an instance does with requests.
+///
+/// A service that a target governs and that is not encrypted lets nobody through: without proof of
+/// who asks, no grant can be met.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InboundPlan {
     /// Callers must prove who they are.

@@ -64,13 +64,14 @@ impl ServiceCatalog {
     /// Keeps the catalog current until told to stop.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let mut loops = JoinSet::new();
-        for index in 0..self.parts.providers.len() {
-            loops.spawn(Arc::clone(&self).follow_provider(index));
-        }
+        // These listen before anything can be loaded, so that no change falls between.
         let topology = self.parts.topology.announcements();
         loops.spawn(Arc::clone(&self).pass_on(topology, Change::Topology));
         let secrets = self.parts.secrets.announcements();
         loops.spawn(Arc::clone(&self).pass_on(secrets, Change::Certificate));
+        for index in 0..self.parts.providers.len() {
+            loops.spawn(Arc::clone(&self).follow_provider(index));
+        }
         stop.cancelled().await;
         loops.shutdown().await;
     }

@@ -1,26 +1,32 @@
 //! The endpoints of every service somebody asked for, each encoded once.
+use crate::address::Endpoint;
 use crate::catalog::Catalog;
 use crate::envoy::load_assignment;
 use crate::names::ServiceName;
 use crate::xds::Resource;
 use parking_lot::RwLock;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A service is called by its whole name, and by the short one within its project. The assignment
-/// carries the name it was asked by, so there are up to two of them.
+/// carries the name it was asked by, so there are up to two of them; the second is made when it is
+/// asked for.
 struct Entry {
+    endpoints: Arc<[Endpoint]>,
     whole: Arc<Resource>,
-    short: Arc<Resource>,
+    short: OnceLock<Arc<Resource>>,
 }
 
 impl Entry {
     fn of(catalog: &dyn Catalog, service: &ServiceName) -> Self {
         let endpoints = catalog.endpoints_of(service);
-        Self {
-            whole: Arc::new(load_assignment(&service.shared(), &endpoints)),
-            short: Arc::new(load_assignment(&service.name().into(), &endpoints)),
-        }
+        let whole = Arc::new(load_assignment(&service.shared(), &endpoints));
+        Self { endpoints, whole, short: OnceLock::new() }
+    }
+
+    fn short(&self, service: &ServiceName) -> &Arc<Resource> {
+        let make = || Arc::new(load_assignment(&service.name().into(), &self.endpoints));
+        self.short.get_or_init(make)
     }
 }
 
@@ -37,7 +43,7 @@ impl Table {
     pub fn get(&self, catalog: &dyn Catalog, service: &ServiceName, asked: &str) -> Arc<Resource> {
         let pick = |entry: &Entry| {
             let is_whole = asked == service.as_str();
-            Arc::clone(if is_whole { &entry.whole } else { &entry.short })
+            Arc::clone(if is_whole { &entry.whole } else { entry.short(service) })
         };
         if let Some(entry) = self.entries.read().get(service) {
             return pick(entry);
