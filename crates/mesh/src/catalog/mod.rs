@@ -20,7 +20,7 @@ mod state;
 pub use access::Access;
 pub use inbound::{Admittance, Grant, InboundPlan};
 pub use registration::Registration;
-pub use routing::{Action, Host, RoutePlan, Rule};
+pub use routing::{Action, Declared, Host, RoutePlan, Rule};
 pub use service_catalog::{CatalogParts, ServiceCatalog};
 pub use split::{Problem, Share};
 
@@ -75,11 +75,18 @@ pub trait Catalog: Send + Sync + 'static {
     /// Whether `source` may call `destination` at all.
     fn may_call(&self, source: &ServiceName, destination: &ServiceName) -> bool;
 
+    /// Everything declared, read once, to make many plans from.
+    fn declared(&self) -> Declared;
+
     /// Where requests from `source` go.
-    fn route_plan(&self, source: &ServiceName) -> RoutePlan;
+    fn route_plan(&self, source: &ServiceName) -> RoutePlan {
+        self.declared().plan(source)
+    }
 
     /// What the instances of `service` let through.
-    fn inbound_plan(&self, service: &ServiceName) -> InboundPlan;
+    fn inbound_plan(&self, service: &ServiceName) -> InboundPlan {
+        self.declared().inbound(service)
+    }
 
     fn certificate(&self, service: &ServiceName) -> Option<CertificateBundle>;
 

@@ -9,7 +9,7 @@
 use super::merge::version;
 use super::routing::Declared;
 use super::state::State;
-use super::{Catalog, Change, InboundPlan, Listing, ProviderStatus, Registration, RoutePlan};
+use super::{Catalog, Change, Listing, ProviderStatus, Registration};
 use crate::address::{Endpoint, WeightedService};
 use crate::announce::{Announcements, Announcer};
 use crate::names::ServiceName;
@@ -137,10 +137,6 @@ impl ServiceCatalog {
             Err(_) => Err(format!("no answer within {}s", PROVIDER_TIMEOUT.as_secs())),
         }
     }
-
-    fn declared(&self) -> Declared {
-        Declared::read(&*self.parts.topology)
-    }
 }
 
 #[async_trait::async_trait]
@@ -174,12 +170,8 @@ impl Catalog for ServiceCatalog {
         super::access::access(source, destination, &targets) != super::Access::Nothing
     }
 
-    fn route_plan(&self, source: &ServiceName) -> RoutePlan {
-        self.declared().plan(source)
-    }
-
-    fn inbound_plan(&self, service: &ServiceName) -> InboundPlan {
-        self.declared().inbound(service)
+    fn declared(&self) -> Declared {
+        Declared::read(&*self.parts.topology)
     }
 
     fn certificate(&self, service: &ServiceName) -> Option<CertificateBundle> {

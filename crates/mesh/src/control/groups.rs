@@ -39,9 +39,9 @@ pub struct Groups {
 impl Groups {
     /// The first of a group has its snapshot built, under the lock: a change after that reading is
     /// announced after it, and the rebuild that follows finds the group.
-    pub fn join(
+    pub fn join<'a>(
         &self,
-        source: &Source<'_>,
+        source: impl FnOnce() -> Source<'a>,
         key: GroupKey,
         id: StreamId,
         mailbox: &Arc<Mailbox>,
@@ -49,7 +49,7 @@ impl Groups {
         let mut state = self.state.lock();
         let State { groups, clusters } = &mut *state;
         let members = groups.entry(key.clone()).or_insert_with(|| {
-            let snapshot = Arc::new(source.build(&key, clusters));
+            let snapshot = Arc::new(source().build(&key, clusters));
             let group = Arc::new(Group { key, snapshot: RwLock::new(snapshot) });
             Members { group, mailboxes: BTreeMap::new() }
         });
@@ -68,8 +68,9 @@ impl Groups {
     }
 
     /// Builds every group's snapshot again and wakes the streams of those that differ.
-    pub fn rebuild(&self, source: &Source<'_>, since: Instant) {
+    pub fn rebuild<'a>(&self, source: impl FnOnce() -> Source<'a>, since: Instant) {
         let mut state = self.state.lock();
+        let source = source();
         let State { groups, clusters } = &mut *state;
         for (key, members) in groups.iter_mut() {
             let fresh = source.build(key, clusters);

@@ -108,7 +108,7 @@ impl Control {
 
     fn source(&self) -> Source<'_> {
         let trust_domain = self.options.trust_domain.as_ref();
-        Source { catalog: &*self.catalog, trust_domain }
+        Source { catalog: &*self.catalog, declared: self.catalog.declared(), trust_domain }
     }
 
     pub fn options(&self) -> &Options {

@@ -47,7 +47,7 @@ impl Publisher {
 
     fn publish_config(&mut self) {
         if let Some(since) = self.config_since.take() {
-            self.control.groups.rebuild(&self.control.source(), since);
+            self.control.groups.rebuild(|| self.control.source(), since);
         }
     }
 }

@@ -1,5 +1,5 @@
 //! What all proxies of one group are to have, endpoints aside.
-use crate::catalog::{Catalog, RoutePlan};
+use crate::catalog::{Catalog, Declared, RoutePlan};
 use crate::envoy::{self, ClusterSettings};
 use crate::names::ServiceName;
 use crate::xds::{Kind, Resource};
@@ -41,22 +41,23 @@ pub struct Snapshot {
 /// Clusters are the same for every group: each is encoded when its settings change, and then shared.
 pub type ClusterCache = HashMap<ServiceName, (ClusterSettings, Arc<Resource>)>;
 
-/// What snapshots are built from.
+/// What snapshots are built from. What is declared is read once for all of them.
 pub struct Source<'a> {
     pub catalog: &'a dyn Catalog,
+    pub declared: Declared,
     pub trust_domain: Option<&'a TrustDomain>,
 }
 
 impl Source<'_> {
     pub fn build(&self, key: &GroupKey, clusters: &mut ClusterCache) -> Snapshot {
-        let plan = self.catalog.route_plan(&key.service);
+        let plan = self.declared.plan(&key.service);
         let mut snapshot = Snapshot { denied: plan.denied.clone(), resources: BTreeMap::new() };
         let Some(sides) = key.sides else { return snapshot };
         self.put_clusters(&mut snapshot, &plan, clusters);
         snapshot.put(Kind::Route, envoy::route_configuration(&key.service, &plan));
         snapshot.put(Kind::Listener, envoy::outbound_listener(sides.outbound));
         if let Some(inbound) = sides.inbound {
-            let plan = self.catalog.inbound_plan(&key.service);
+            let plan = self.declared.inbound(&key.service);
             let listener = envoy::inbound_listener(inbound.listen, &plan, self.trust_domain);
             snapshot.put(Kind::Listener, listener);
             snapshot.put(Kind::Cluster, envoy::local_cluster(inbound.instance));

@@ -73,7 +73,7 @@ impl StreamHandle {
     ) -> Self {
         let mailbox = Arc::new(Mailbox::default());
         let key = GroupKey { service: admission.service.clone(), sides: admission.sides };
-        let group = control.groups.join(&control.source(), key, id, &mailbox);
+        let group = control.groups.join(|| control.source(), key, id, &mailbox);
         let registration = admission
             .endpoint
             .map(|endpoint| control.catalog.register_proxy(&admission.service, endpoint));
