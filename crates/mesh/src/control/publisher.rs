@@ -1,0 +1,73 @@
+//! From announcements to mailboxes.
+use super::Control;
+use crate::announce::Announcements;
+use crate::catalog::Change;
+use crate::names::ServiceName;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Runs beside a [`Control`].
+pub struct Publisher {
+    control: Arc<Control>,
+    announcements: Announcements<Change>,
+    /// The oldest config change that did not go out yet.
+    config_since: Option<Instant>,
+}
+
+impl Publisher {
+    pub(super) fn new(control: Arc<Control>, announcements: Announcements<Change>) -> Self {
+        Self { control, announcements, config_since: None }
+    }
+
+    /// Publishes until told to stop.
+    pub async fn run(mut self, stop: CancellationToken) {
+        loop {
+            let due = self.config_since.map(|since| since + self.control.options.config_delay);
+            tokio::select! {
+                () = stop.cancelled() => return,
+                changes = self.announcements.next() => self.take(changes, Instant::now()),
+                () = sleep_until(due) => self.publish_config(),
+            }
+        }
+    }
+
+    /// Endpoints go out now; config is remembered.
+    fn take(&mut self, changes: BTreeSet<Change>, now: Instant) {
+        for change in changes {
+            match change {
+                Change::Endpoints(service) => self.control.publish_endpoints(&service, now),
+                Change::Topology(_) | Change::Certificate(_) => {
+                    self.config_since.get_or_insert(now);
+                }
+            }
+        }
+    }
+
+    fn publish_config(&mut self) {
+        if let Some(since) = self.config_since.take() {
+            self.control.groups.rebuild(|| self.control.source(), since);
+        }
+    }
+}
+
+async fn sleep_until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Control {
+    fn publish_endpoints(&self, service: &ServiceName, now: Instant) {
+        if !self.table.refresh(&*self.catalog, service) {
+            return;
+        }
+        let (whole, short) = (service.shared(), Arc::from(service.name()));
+        for mailbox in self.index.lock().watchers(service) {
+            mailbox.endpoints_changed(&whole, now);
+            mailbox.endpoints_changed(&short, now);
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! One open stream of one proxy.
+use super::groups::Group;
+use super::snapshot::{GroupKey, Sides, Snapshot};
+use super::{Control, ProxyStatus, StreamId};
+use crate::address::Endpoint;
+use crate::catalog::Registration;
+use crate::names::ServiceName;
+use crate::xds::{Kind, Mailbox, Pending, Protocol, Push, Request, Resource, Session, View};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::{Arc, Weak};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+/// A proxy that was let in.
+#[derive(Clone, Debug)]
+pub struct Admission {
+    pub service: ServiceName,
+    /// As the proxy calls itself.
+    pub instance: String,
+    pub address: Option<SocketAddr>,
+    pub protocol: Protocol,
+    /// Where it listens; `None` if it asks for endpoints only.
+    pub sides: Option<Sides>,
+    /// Where others reach the instance it fronts, if it says so.
+    pub endpoint: Option<Endpoint>,
+}
+
+/// What the status can see of a stream.
+pub struct StreamState {
+    admission: Admission,
+    group: Arc<Group>,
+    session: Mutex<Session>,
+    since: Instant,
+}
+
+impl StreamState {
+    pub fn status(&self, control: &Control) -> ProxyStatus {
+        let view = StreamView {
+            control,
+            service: &self.admission.service,
+            snapshot: self.group.snapshot(),
+        };
+        let session = self.session.lock();
+        ProxyStatus {
+            service: self.admission.service.clone(),
+            instance: self.admission.instance.clone(),
+            address: self.admission.address,
+            connected_for: Instant::now() - self.since,
+            kinds: session.status(&view),
+            unknown_types: session.unknown_types().clone(),
+        }
+    }
+}
+
+/// Closes the stream when dropped.
+pub struct StreamHandle {
+    control: Arc<Control>,
+    id: StreamId,
+    state: Arc<StreamState>,
+    mailbox: Arc<Mailbox>,
+    _registration: Option<Registration>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl StreamHandle {
+    pub(super) fn open(
+        control: Arc<Control>,
+        id: StreamId,
+        admission: Admission,
+        permit: OwnedSemaphorePermit,
+    ) -> Self {
+        let mailbox = Arc::new(Mailbox::default());
+        let key = GroupKey { service: admission.service.clone(), sides: admission.sides };
+        let group = control.groups.join(|| control.source(), key, id, &mailbox);
+        let registration = admission
+            .endpoint
+            .map(|endpoint| control.catalog.register_proxy(&admission.service, endpoint));
+        let state = Arc::new(StreamState {
+            session: Mutex::new(Session::new(admission.protocol)),
+            since: Instant::now(),
+            admission,
+            group,
+        });
+        Self { control, id, state, mailbox, _registration: registration, _permit: permit }
+    }
+
+    pub(super) fn state(&self) -> Weak<StreamState> {
+        Arc::downgrade(&self.state)
+    }
+
+    pub fn service(&self) -> &ServiceName {
+        &self.state.admission.service
+    }
+
+    /// A request of a type that we may or may not serve.
+    pub fn request(&self, type_url: &str, request: &Request) {
+        let mut session = self.state.session.lock();
+        let Some(kind) = Kind::of(type_url) else {
+            session.unknown_type(type_url);
+            return;
+        };
+        log_refusal(self.service(), kind, request);
+        let changed = session.request(kind, request, Instant::now());
+        if kind != Kind::Endpoints || !changed {
+            return;
+        }
+        let names = session.names(kind).into_iter().flatten();
+        let services: BTreeSet<ServiceName> =
+            names.filter_map(|name| resolve(self.service(), name)).collect();
+        // Before anything is looked up, so that no change falls between.
+        let mut index = self.control.index.lock();
+        let orphans = index.set(self.id, &self.mailbox, services);
+        self.control.table.forget(&orphans);
+    }
+
+    /// What to send now, if anything.
+    pub fn next(&self) -> Option<Push> {
+        let view = StreamView {
+            control: &self.control,
+            service: self.service(),
+            snapshot: self.state.group.snapshot(),
+        };
+        self.state.session.lock().next(&view)
+    }
+
+    /// Waits for a change that concerns this stream. Safe to cancel.
+    pub async fn changed(&self) -> Pending {
+        self.mailbox.next().await
+    }
+
+    pub fn mark(&self, pending: &Pending) {
+        self.state.session.lock().mark(pending);
+    }
+}
+
+impl Drop for StreamHandle {
+    fn drop(&mut self) {
+        self.control.streams.lock().remove(&self.id);
+        let mut index = self.control.index.lock();
+        let orphans = index.remove(self.id);
+        // Still under the lock of the index: a stream that asks for one of them now asks after us.
+        self.control.table.forget(&orphans);
+        drop(index);
+        self.control.groups.leave(&self.state.group.key, self.id);
+    }
+}
+
+fn log_refusal(service: &ServiceName, kind: Kind, request: &Request) {
+    if let Some(error) = &request.error {
+        tracing::warn!(%service, %kind, error, "a proxy refused its configuration");
+    }
+}
+
+/// The service that a name of endpoints means to a proxy of `source`.
+fn resolve(source: &ServiceName, asked: &str) -> Option<ServiceName> {
+    match asked.contains('/') {
+        true => asked.parse().ok(),
+        false => ServiceName::new(source.project(), asked).ok(),
+    }
+}
+
+/// Everything one stream may see.
+struct StreamView<'a> {
+    control: &'a Control,
+    service: &'a ServiceName,
+    snapshot: Arc<Snapshot>,
+}
+
+impl StreamView<'_> {
+    /// Endpoints that are closed to this proxy look like those of a service that does not exist.
+    fn endpoints(&self, asked: &str) -> Arc<Resource> {
+        let service = resolve(self.service, asked);
+        let open = service.filter(|service| !self.snapshot.denied.contains(service));
+        match open {
+            Some(service) => self.control.table.get(&*self.control.catalog, &service, asked),
+            None => Arc::new(crate::envoy::load_assignment(&asked.into(), &[])),
+        }
+    }
+}
+
+impl View for StreamView<'_> {
+    fn get(&self, kind: Kind, name: &str) -> Option<Arc<Resource>> {
+        match kind {
+            Kind::Endpoints => Some(self.endpoints(name)),
+            Kind::Secret | Kind::Cluster | Kind::Listener | Kind::Route => {
+                self.snapshot.resources.get(&kind)?.get(name).cloned()
+            }
+        }
+    }
+
+    /// Endpoints have to be asked for by name.
+    fn names(&self, kind: Kind) -> Vec<Arc<str>> {
+        let resources = self.snapshot.resources.get(&kind);
+        resources.into_iter().flat_map(|all| all.keys().cloned()).collect()
+    }
+}

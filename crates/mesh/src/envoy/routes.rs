@@ -1,0 +1,134 @@
+//! A route plan as a route configuration.
+use super::{OUTBOUND, duration, inline, number, regex_string};
+use crate::catalog::{Action, Host, RoutePlan, Rule, Share};
+use crate::names::ServiceName;
+use crate::topology::{HttpMatch, Retries, TrafficSettings};
+use crate::xds::{Kind, Resource};
+use envoy_types::pb::envoy::config::route::v3 as route;
+use envoy_types::pb::envoy::r#type::matcher::v3 as matcher;
+use route::header_matcher::HeaderMatchSpecifier;
+use route::route_action::ClusterSpecifier;
+use route::route_match::PathSpecifier;
+
+const FORBIDDEN: u32 = 403;
+/// Failures that happened before the request was worked on, so that a repetition does no harm.
+const RETRY_ON: &str = "connect-failure,refused-stream,reset-before-request";
+
+/// For the proxies of `source`, which reach services of their own project by the short name.
+pub fn route_configuration(source: &ServiceName, plan: &RoutePlan) -> Resource {
+    let message = route::RouteConfiguration {
+        name: OUTBOUND.to_owned(),
+        virtual_hosts: plan.hosts.iter().map(|host| virtual_host(source, host)).collect(),
+        ignore_port_in_host_matching: true,
+        ..Default::default()
+    };
+    Resource::encode(Kind::Route, OUTBOUND.into(), &message)
+}
+
+fn virtual_host(source: &ServiceName, host: &Host) -> route::VirtualHost {
+    let (project, name) = (host.service.project(), host.service.name());
+    let short = (project == source.project()).then(|| name.to_owned());
+    route::VirtualHost {
+        name: host.service.to_string(),
+        domains: short.into_iter().chain([format!("{name}.{project}")]).collect(),
+        routes: host.rules.iter().map(|rule| one_route(rule, &host.traffic)).collect(),
+        ..Default::default()
+    }
+}
+
+fn one_route(rule: &Rule, traffic: &TrafficSettings) -> route::Route {
+    let action = match &rule.action {
+        Action::Forward(shares) => route::route::Action::Route(forward(shares, traffic)),
+        Action::Deny => route::route::Action::DirectResponse(route::DirectResponseAction {
+            status: FORBIDDEN,
+            body: Some(inline("access denied by policy\n")),
+            ..Default::default()
+        }),
+    };
+    route::Route {
+        r#match: Some(route_match(&rule.matches)),
+        action: Some(action),
+        ..Default::default()
+    }
+}
+
+fn forward(shares: &[Share], traffic: &TrafficSettings) -> route::RouteAction {
+    let specifier = match shares {
+        [only] => ClusterSpecifier::Cluster(only.service.to_string()),
+        shares => ClusterSpecifier::WeightedClusters(route::WeightedCluster {
+            clusters: shares.iter().map(weight).collect(),
+            ..Default::default()
+        }),
+    };
+    route::RouteAction {
+        cluster_specifier: Some(specifier),
+        timeout: traffic.timeout.map(duration),
+        retry_policy: traffic.retries.as_ref().map(retry_policy),
+        ..Default::default()
+    }
+}
+
+fn weight(share: &Share) -> route::weighted_cluster::ClusterWeight {
+    route::weighted_cluster::ClusterWeight {
+        name: share.service.to_string(),
+        weight: Some(number(share.weight)),
+        ..Default::default()
+    }
+}
+
+fn retry_policy(retries: &Retries) -> route::RetryPolicy {
+    route::RetryPolicy {
+        retry_on: RETRY_ON.to_owned(),
+        num_retries: Some(number(retries.attempts)),
+        per_try_timeout: retries.per_try_timeout.map(duration),
+        ..Default::default()
+    }
+}
+
+/// All of the matches must hold. A route has room for one path; further ones are put to the path as
+/// the header it also is.
+fn route_match(matches: &[HttpMatch]) -> route::RouteMatch {
+    let mut paths = matches.iter().filter_map(|one| one.path_regex.as_deref()).map(from_start);
+    let path = match paths.next() {
+        None => PathSpecifier::Prefix("/".to_owned()),
+        Some(regex) => PathSpecifier::SafeRegex(regex_matcher(regex)),
+    };
+    let further = paths.map(|regex| header(":path", regex));
+    let others = matches.iter().flat_map(header_matchers);
+    route::RouteMatch {
+        path_specifier: Some(path),
+        headers: further.chain(others).collect(),
+        ..Default::default()
+    }
+}
+
+/// Methods and headers; all must hold.
+pub fn header_matchers(one: &HttpMatch) -> Vec<route::HeaderMatcher> {
+    let values = one.headers.iter().map(|(name, regex)| header(name, format!("(?:{regex})")));
+    methods(one).into_iter().chain(values).collect()
+}
+
+fn methods(one: &HttpMatch) -> Option<route::HeaderMatcher> {
+    if one.methods.is_empty() || one.methods.contains("*") {
+        return None;
+    }
+    let words: Vec<String> = one.methods.iter().map(|method| regex::escape(method)).collect();
+    Some(header(":method", words.join("|")))
+}
+
+/// Envoy's expressions must meet the whole text, ours its start.
+fn from_start(regex: &str) -> String {
+    format!("(?:{regex}).*")
+}
+
+fn header(name: &str, regex: String) -> route::HeaderMatcher {
+    route::HeaderMatcher {
+        name: name.to_ascii_lowercase(),
+        header_match_specifier: Some(HeaderMatchSpecifier::StringMatch(regex_string(regex))),
+        ..Default::default()
+    }
+}
+
+fn regex_matcher(regex: String) -> matcher::RegexMatcher {
+    matcher::RegexMatcher { regex, ..Default::default() }
+}

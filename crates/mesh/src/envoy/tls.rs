@@ -1,0 +1,80 @@
+//! Mutual TLS between proxies, with certificates that come on the same stream.
+use super::{CERTIFICATE_NAME, ROOTS_NAME, from_ads, regex_string};
+use crate::names::{PROJECT_DEFAULT, ServiceName};
+use envoy_types::pb::envoy::config::core::v3::{TransportSocket, transport_socket};
+use envoy_types::pb::envoy::extensions::transport_sockets::tls::v3 as tls;
+use envoy_types::pb::google::protobuf::BoolValue;
+use envoy_types::util::pack_any;
+use orrery_pki::{Role, TrustDomain};
+use tls::common_tls_context::{CombinedCertificateValidationContext, ValidationContextType};
+
+/// An expression for the SPIFFE ids of all proxies of a service: the form that
+/// [`crate::admit`] reads, the other way round.
+pub fn identity_regex(trust_domain: Option<&TrustDomain>, service: &ServiceName) -> String {
+    // Without a trust domain of our own, the authority alone decides whom to believe.
+    let domain = trust_domain.map_or_else(|| "[^/]+".to_owned(), |one| regex::escape(one.as_str()));
+    let (name, project) = (regex::escape(service.name()), regex::escape(service.project()));
+    let long = format!(r"\.{project}(?:\..+)?");
+    let tail = if service.project() == PROJECT_DEFAULT { format!("(?:{long})?") } else { long };
+    format!("spiffe://{domain}/{}/{name}{tail}", Role::Proxy)
+}
+
+/// For connections to `service`: we show who we are, and insist that it is the service.
+pub fn upstream(trust_domain: Option<&TrustDomain>, service: &ServiceName) -> TransportSocket {
+    let san = tls::SubjectAltNameMatcher {
+        san_type: tls::subject_alt_name_matcher::SanType::Uri.into(),
+        matcher: Some(regex_string(identity_regex(trust_domain, service))),
+        ..Default::default()
+    };
+    let validation = CombinedCertificateValidationContext {
+        default_validation_context: Some(tls::CertificateValidationContext {
+            match_typed_subject_alt_names: vec![san],
+            ..Default::default()
+        }),
+        validation_context_sds_secret_config: Some(secret(ROOTS_NAME)),
+        ..Default::default()
+    };
+    let context = tls::UpstreamTlsContext {
+        common_tls_context: Some(common(ValidationContextType::CombinedValidationContext(
+            validation,
+        ))),
+        ..Default::default()
+    };
+    socket(pack_any(context))
+}
+
+/// For connections from others: nobody without a certificate of our roots.
+pub fn downstream() -> TransportSocket {
+    let context = tls::DownstreamTlsContext {
+        common_tls_context: Some(common(ValidationContextType::ValidationContextSdsSecretConfig(
+            secret(ROOTS_NAME),
+        ))),
+        require_client_certificate: Some(BoolValue { value: true }),
+        ..Default::default()
+    };
+    socket(pack_any(context))
+}
+
+fn common(validation: ValidationContextType) -> tls::CommonTlsContext {
+    tls::CommonTlsContext {
+        tls_params: Some(tls::TlsParameters {
+            tls_minimum_protocol_version: tls::tls_parameters::TlsProtocol::TlSv12.into(),
+            tls_maximum_protocol_version: tls::tls_parameters::TlsProtocol::TlSv13.into(),
+            ..Default::default()
+        }),
+        tls_certificate_sds_secret_configs: vec![secret(CERTIFICATE_NAME)],
+        validation_context_type: Some(validation),
+        ..Default::default()
+    }
+}
+
+fn secret(name: &str) -> tls::SdsSecretConfig {
+    tls::SdsSecretConfig { name: name.to_owned(), sds_config: Some(from_ads()) }
+}
+
+fn socket(config: envoy_types::pb::google::protobuf::Any) -> TransportSocket {
+    TransportSocket {
+        name: "envoy.transport_sockets.tls".to_owned(),
+        config_type: Some(transport_socket::ConfigType::TypedConfig(config)),
+    }
+}

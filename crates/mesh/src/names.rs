@@ -1,0 +1,121 @@
+//! How things of the mesh are called. No module of this crate is too poor to know a name.
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// The project of a service that is named without one.
+pub const PROJECT_DEFAULT: &str = "default";
+/// As in DNS, because service names become host names.
+const LABEL_BYTES_MAX: usize = 63;
+
+/// Why a text names no service.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is no service name: write <project>/<name> or <name>, each of 1 to {LABEL_BYTES_MAX} characters out of a-z, 0-9 and '-'"
+)]
+pub struct InvalidName(String);
+
+/// A service of the mesh: `<project>/<name>`. Cheap to clone, because it is the key of everything.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ServiceName(Arc<str>);
+
+impl ServiceName {
+    pub fn new(project: &str, name: &str) -> Result<Self, InvalidName> {
+        if is_label(project) && is_label(name) {
+            return Ok(Self(format!("{project}/{name}").into()));
+        }
+        Err(InvalidName(format!("{project}/{name}")))
+    }
+
+    pub fn project(&self) -> &str {
+        self.parts().0
+    }
+
+    pub fn name(&self) -> &str {
+        self.parts().1
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The same text, shared instead of copied.
+    pub fn shared(&self) -> Arc<str> {
+        Arc::clone(&self.0)
+    }
+
+    fn parts(&self) -> (&str, &str) {
+        self.0.split_once('/').expect("the constructor puts the slash there")
+    }
+}
+
+impl fmt::Display for ServiceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for ServiceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+impl FromStr for ServiceName {
+    type Err = InvalidName;
+
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
+        let (project, name) = text.split_once('/').unwrap_or((PROJECT_DEFAULT, text));
+        Self::new(project, name).map_err(|_| InvalidName(text.to_owned()))
+    }
+}
+
+/// What a port of a service is called (`http`, or the number as declared). The topology compares
+/// such names; it never learns where anything listens.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PortName(pub String);
+
+impl From<&str> for PortName {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+pub(crate) fn is_label(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=LABEL_BYTES_MAX).contains(&text.len())
+        && text.bytes().all(allowed)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expect: Option<(&str, &str)>) {
+        let parsed: Result<ServiceName, _> = text.parse();
+        assert_eq!(parsed.as_ref().ok().map(|name| (name.project(), name.name())), expect);
+        if let Ok(name) = parsed {
+            assert_eq!(name.to_string().parse::<ServiceName>().unwrap(), name);
+        }
+    }
+
+    #[test]
+    fn names() {
+        check("books", Some(("default", "books")));
+        check("shop/books-v2", Some(("shop", "books-v2")));
+        check("", None);
+        check("/", None);
+        check("shop/", None);
+        check("/books", None);
+        check("a/b/c", None);
+        check("Books", None);
+        check("books.shop", None);
+        check("-a", None);
+        check("a-", None);
+        check(&"a".repeat(63), Some(("default", "a".repeat(63).leak())));
+        check(&"a".repeat(64), None);
+    }
+}

@@ -1,0 +1,130 @@
+//! A topology that lives in memory and can be changed at any time.
+use super::{MeshTopology, Service, TrafficSplit, TrafficTarget};
+use crate::announce::{Announcements, Announcer};
+use crate::names::ServiceName;
+use parking_lot::RwLock;
+use std::collections::BTreeMap;
+
+/// Splits and targets are unique by project and name, as the resources they come from.
+type Key = (String, String);
+
+#[derive(Default)]
+struct State {
+    services: BTreeMap<ServiceName, Service>,
+    splits: BTreeMap<Key, TrafficSplit>,
+    targets: BTreeMap<Key, TrafficTarget>,
+}
+
+/// Whoever watches the declarations writes here; tests do too.
+#[derive(Default)]
+pub struct MemoryTopology {
+    state: RwLock<State>,
+    announcer: Announcer<ServiceName>,
+}
+
+impl MemoryTopology {
+    pub fn put_service(&self, service: Service) {
+        let name = service.name.clone();
+        let old = self.state.write().services.insert(name.clone(), service.clone());
+        self.announcer.announce((old != Some(service)).then_some(name));
+    }
+
+    pub fn remove_service(&self, name: &ServiceName) {
+        let old = self.state.write().services.remove(name);
+        self.announcer.announce(old.map(|old| old.name));
+    }
+
+    pub fn put_split(&self, split: TrafficSplit) {
+        let key = (split.root.project().to_owned(), split.name.clone());
+        let old = self.state.write().splits.insert(key, split.clone());
+        if old.as_ref() != Some(&split) {
+            self.announcer.announce(old.map(|old| old.root).into_iter().chain([split.root]));
+        }
+    }
+
+    pub fn remove_split(&self, project: &str, name: &str) {
+        let old = self.state.write().splits.remove(&(project.to_owned(), name.to_owned()));
+        self.announcer.announce(old.map(|old| old.root));
+    }
+
+    pub fn put_target(&self, target: TrafficTarget) {
+        let key = (target.destination.project().to_owned(), target.name.clone());
+        let old = self.state.write().targets.insert(key, target.clone());
+        if old.as_ref() != Some(&target) {
+            let old = old.map(|old| old.destination);
+            self.announcer.announce(old.into_iter().chain([target.destination]));
+        }
+    }
+
+    pub fn remove_target(&self, project: &str, name: &str) {
+        let old = self.state.write().targets.remove(&(project.to_owned(), name.to_owned()));
+        self.announcer.announce(old.map(|old| old.destination));
+    }
+}
+
+impl MeshTopology for MemoryTopology {
+    fn list_services(&self) -> Vec<ServiceName> {
+        self.state.read().services.keys().cloned().collect()
+    }
+
+    fn get_service(&self, name: &ServiceName) -> Option<Service> {
+        self.state.read().services.get(name).cloned()
+    }
+
+    fn list_traffic_splits(&self) -> Vec<TrafficSplit> {
+        self.state.read().splits.values().cloned().collect()
+    }
+
+    fn list_traffic_targets(&self) -> Vec<TrafficTarget> {
+        self.state.read().targets.values().cloned().collect()
+    }
+
+    fn announcements(&self) -> Announcements<ServiceName> {
+        self.announcer.listen()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::TrafficSettings;
+    use std::collections::BTreeSet;
+
+    fn name(text: &str) -> ServiceName {
+        text.parse().unwrap()
+    }
+
+    fn mk_service(text: &str) -> Service {
+        let ports = BTreeSet::from(["http".into()]);
+        Service { name: name(text), ports, encrypted: false, traffic: TrafficSettings::default() }
+    }
+
+    fn mk_split(split: &str, root: &str) -> TrafficSplit {
+        TrafficSplit {
+            name: split.to_owned(),
+            root: name(root),
+            backends: Vec::new(),
+            matches: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_change_names_the_services_it_concerns() {
+        let topology = MemoryTopology::default();
+        let mut heard = topology.announcements();
+        topology.put_service(mk_service("a"));
+        assert_eq!(heard.take(), BTreeSet::from([name("a")]));
+        topology.put_service(mk_service("a"));
+        assert!(heard.take().is_empty(), "the same again is no change");
+        topology.put_split(mk_split("s", "a"));
+        assert_eq!(heard.take(), BTreeSet::from([name("a")]));
+        topology.put_split(mk_split("s", "b"));
+        assert_eq!(heard.take(), BTreeSet::from([name("a"), name("b")]), "the old root too");
+        topology.remove_split("default", "s");
+        assert_eq!(heard.take(), BTreeSet::from([name("b")]));
+        topology.remove_service(&name("a"));
+        topology.remove_service(&name("never-there"));
+        assert_eq!(heard.take(), BTreeSet::from([name("a")]));
+        assert!(topology.list_services().is_empty());
+    }
+}

@@ -1,0 +1,74 @@
+//! What a stream has to look at again.
+//!
+//! A mailbox holds names, not messages: a stream that is slow finds each name once, and the latest
+//! state behind it. Its size is bounded by what the stream subscribed to, and filling it never waits.
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// What is to be looked at, and since when.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pending {
+    pub endpoints: BTreeSet<Arc<str>>,
+    pub config: bool,
+    pub since: Option<Instant>,
+}
+
+#[derive(Default)]
+pub struct Mailbox {
+    pending: Mutex<Pending>,
+    wake: Notify,
+}
+
+impl Mailbox {
+    pub fn endpoints_changed(&self, name: &Arc<str>, at: Instant) {
+        let mut pending = self.pending.lock();
+        pending.endpoints.insert(Arc::clone(name));
+        pending.since.get_or_insert(at);
+        drop(pending);
+        self.wake.notify_one();
+    }
+
+    pub fn config_changed(&self, at: Instant) {
+        let mut pending = self.pending.lock();
+        pending.config = true;
+        pending.since.get_or_insert(at);
+        drop(pending);
+        self.wake.notify_one();
+    }
+
+    /// Waits until there is something. Safe to cancel: nothing is taken before it returns.
+    pub async fn next(&self) -> Pending {
+        loop {
+            let pending = std::mem::take(&mut *self.pending.lock());
+            if pending != Pending::default() {
+                return pending;
+            }
+            self.wake.notified().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client that does not read costs one name per subscription, however often it changes.
+    #[tokio::test]
+    async fn latest_wins() {
+        let mailbox = Mailbox::default();
+        let (a, b) = (Arc::from("a"), Arc::from("b"));
+        let first = Instant::now();
+        for _ in 0..1000 {
+            mailbox.endpoints_changed(&a, first);
+            mailbox.endpoints_changed(&b, Instant::now());
+            mailbox.config_changed(Instant::now());
+        }
+        let pending = mailbox.next().await;
+        assert_eq!(pending.endpoints, BTreeSet::from([a, b]));
+        assert!(pending.config);
+        assert_eq!(pending.since, Some(first), "waiting is counted from the first change");
+    }
+}

@@ -1,0 +1,214 @@
+//! A control plane in this process: real TLS on a real port, declarations and endpoints in memory.
+use axum::Router;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::service::TowerToHyperService;
+use orrery_mesh::Peer;
+use orrery_mesh::address::Endpoint;
+use orrery_mesh::catalog::{Catalog as _, CatalogParts, ServiceCatalog};
+use orrery_mesh::control::{Control, Options, ProxyStatus};
+use orrery_mesh::envoy::{Bootstrap, Mode, TlsPaths};
+use orrery_mesh::grpc::{AggregatedService, EndpointService};
+use orrery_mesh::names::ServiceName;
+use orrery_mesh::providers::MemoryProvider;
+use orrery_mesh::secrets::{CertificateBundle, MemorySecrets};
+use orrery_mesh::topology::{Backend, MemoryTopology, Service, TrafficSettings, TrafficSplit};
+use orrery_pki::{Authority, ClientAuth, Identity, IssueRequest, Issued, Role, Validity};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tempfile::TempDir;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+const TRUST_DOMAIN: &str = "mesh.test";
+const SERVER: &str = "spiffe://mesh.test/server/one";
+
+pub fn name(text: &str) -> ServiceName {
+    text.parse().expect("a service name")
+}
+
+/// Outlives the servers that are started on it.
+pub struct Mesh {
+    pub topology: Arc<MemoryTopology>,
+    pub provider: Arc<MemoryProvider>,
+    pub secrets: Arc<MemorySecrets>,
+    authority: Authority,
+    folder: TempDir,
+}
+
+/// A running server; stopped by [`Server::stop`] or when dropped.
+pub struct Server {
+    pub address: SocketAddr,
+    pub catalog: Arc<ServiceCatalog>,
+    pub control: Arc<Control>,
+    stop: CancellationToken,
+    tasks: JoinSet<()>,
+}
+
+impl Mesh {
+    pub fn new(services: &[&str]) -> Self {
+        let domain = TRUST_DOMAIN.parse().expect("a trust domain");
+        let mesh = Self {
+            topology: Arc::new(MemoryTopology::default()),
+            provider: Arc::new(MemoryProvider::new("fleet")),
+            secrets: Arc::default(),
+            authority: Authority::generate(&domain, validity()).expect("an authority"),
+            folder: tempfile::tempdir().expect("make a folder"),
+        };
+        services.iter().for_each(|service| mesh.declare(service));
+        mesh
+    }
+
+    pub fn declare(&self, service: &str) {
+        self.declare_as(service, false);
+    }
+
+    pub fn declare_as(&self, service: &str, encrypted: bool) {
+        self.topology.put_service(Service {
+            name: name(service),
+            ports: ["http".into()].into(),
+            encrypted,
+            traffic: TrafficSettings::default(),
+        });
+    }
+
+    pub fn place(&self, service: &str, endpoints: &[Endpoint]) {
+        self.provider.set(&name(service), endpoints.to_vec());
+    }
+
+    pub fn split(&self, root: &str, backends: &[(&str, u32)]) {
+        let backend =
+            |(service, weight): &(&str, u32)| Backend { service: name(service), weight: *weight };
+        self.topology.put_split(TrafficSplit {
+            name: "split".to_owned(),
+            root: name(root),
+            backends: backends.iter().map(backend).collect(),
+            matches: Vec::new(),
+        });
+    }
+
+    pub fn issue(&self, role: Role, name: &str) -> Issued {
+        let request = IssueRequest::new(role, name).ip([127, 0, 0, 1]);
+        self.authority.issue(&request, validity()).expect("a certificate")
+    }
+
+    /// Gives the proxies of a service a fresh certificate, and returns it.
+    pub fn certify(&self, service: &str) -> Issued {
+        let service = name(service);
+        let issued = self.issue(Role::Proxy, &format!("{}.{}", service.name(), service.project()));
+        let bundle = CertificateBundle {
+            certificate_chain: issued.certificate_pem().to_owned(),
+            private_key: issued.key_pem().to_owned(),
+            roots: issued.root_pem().to_owned(),
+        };
+        self.secrets.set(&service, bundle);
+        issued
+    }
+
+    /// What `orrery mesh bootstrap` would print for a proxy of `service`.
+    pub fn bootstrap(&self, service: &str, server: SocketAddr, mode: Mode) -> Bootstrap {
+        let service = name(service);
+        let identity = format!("{}.{}", service.name(), service.project());
+        let files =
+            self.issue(Role::Proxy, &identity).write_to(self.folder.path()).expect("written");
+        let path = |path: Option<std::path::PathBuf>| path.expect("write_to fills all three");
+        Bootstrap {
+            instance: format!("{identity}.one"),
+            service,
+            control_plane: server,
+            tls: Some(TlsPaths {
+                root: path(files.root),
+                certificate: path(files.certificate),
+                key: path(files.key),
+                server_name: SERVER.to_owned(),
+            }),
+            outbound: ([127, 0, 0, 1], 0).into(),
+            inbound: None,
+            endpoint_port: None,
+            admin: None,
+            mode,
+        }
+    }
+
+    pub async fn serve(&self) -> Server {
+        self.serve_at(([127, 0, 0, 1], 0).into(), Options::default()).await
+    }
+
+    pub async fn serve_at(&self, address: SocketAddr, options: Options) -> Server {
+        let catalog = ServiceCatalog::new(CatalogParts {
+            topology: self.topology.clone(),
+            providers: vec![self.provider.clone()],
+            secrets: self.secrets.clone(),
+        });
+        let options =
+            Options { trust_domain: Some(TRUST_DOMAIN.parse().expect("a domain")), ..options };
+        let (control, publisher) = Control::new(catalog.clone(), options);
+        let stop = CancellationToken::new();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(catalog.clone().run(stop.clone()));
+        tasks.spawn(publisher.run(stop.clone()));
+        catalog.loaded().await;
+        let mut routes = tonic::service::Routes::builder();
+        routes.add_service(EndpointService::new(control.clone(), stop.clone()));
+        routes.add_service(AggregatedService::new(control.clone(), stop.clone()));
+        let listener = TcpListener::bind(address).await.expect("bind");
+        let address = listener.local_addr().expect("a bound address");
+        let material = self.issue(Role::Server, "one").material().expect("usable material");
+        let tls = TlsAcceptor::from(material.server_config(ClientAuth::Optional));
+        tasks.spawn(accept(listener, tls, routes.routes().into_axum_router(), stop.clone()));
+        Server { address, catalog, control, stop, tasks }
+    }
+}
+
+impl Server {
+    pub async fn stop(mut self) {
+        self.stop.cancel();
+        while self.tasks.join_next().await.is_some() {}
+    }
+
+    /// True if there are proxies and each runs with exactly what it should.
+    pub fn all_current(&self) -> bool {
+        let status = self.control.status();
+        !status.is_empty() && status.iter().all(ProxyStatus::is_current)
+    }
+}
+
+async fn accept(listener: TcpListener, tls: TlsAcceptor, router: Router, stop: CancellationToken) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => {
+                let (stream, address) = accepted.expect("accept");
+                connections.spawn(serve_one(stream, address, tls.clone(), router.clone()));
+            }
+        }
+    }
+    // Streams end by the same token; connections are then closed.
+    connections.shutdown().await;
+}
+
+/// What the server's listener does for every connection: the peer goes with each request.
+async fn serve_one(stream: TcpStream, address: SocketAddr, tls: TlsAcceptor, router: Router) {
+    let Ok(stream) = tls.accept(stream).await else { return };
+    let chain = stream.get_ref().1.peer_certificates();
+    let identity = chain.and_then(|chain| Identity::from_chain(chain).ok());
+    let peer = Peer { identity, encrypted: true, address: Some(address) };
+    let service = router.map_request(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(peer.clone());
+        request.map(axum::body::Body::new)
+    });
+    let connection = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new())
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
+        .into_owned();
+    // A proxy that goes away is no failure of the server.
+    let _ = connection.await;
+}
+
+#[allow(clippy::disallowed_methods, reason = "Envoy checks certificates against the real clock")]
+fn validity() -> Validity {
+    Validity::starting(SystemTime::now(), Duration::from_secs(3600))
+}

@@ -1,0 +1,11 @@
+//! The mesh controller against real peers: Envoy itself, and plain gRPC clients.
+mod aggregated;
+mod backend;
+mod control_plane;
+mod endpoints;
+mod envoy;
+mod http;
+mod layers;
+mod mutual;
+mod streams;
+mod wait;
