@@ -5,7 +5,7 @@
 //!              ^                          │ both changed the same      │ refused
 //!              └── with a comment that says what is wrong ─────────────┘
 //! ```
-use super::editor::{Buffer, Edited};
+use super::editor::{Buffer, Edited, Problem};
 use crate::args::{EditArguments, Global};
 use crate::changing::pin;
 use crate::merging;
@@ -50,7 +50,7 @@ async fn edit(session: &Session, resource: &Resource) -> anyhow::Result<()> {
                 anyhow::bail!("{problem}\nyour changes are kept in {}", kept.display());
             }
             Edited::Unreadable(problem) => {
-                buffer.complain(&problem)?;
+                buffer.complain(Problem::Error(problem));
                 continue;
             }
             Edited::Value(value) => value,
@@ -59,12 +59,10 @@ async fn edit(session: &Session, resource: &Resource) -> anyhow::Result<()> {
         let both = merging::overlap(&base, &edited, &live);
         let wanted = merging::rebase(&base, &edited, &live);
         if !both.is_empty() {
-            buffer.rewrite(&wanted)?;
+            buffer.rewrite(&wanted);
             let both = both.join(", ");
-            let text = format!(
-                "somebody else changed {both} meanwhile\nremove this line and save to overwrite it"
-            );
-            buffer.complain(&text)?;
+            let text = format!("somebody else changed {both} meanwhile; yours would overwrite it");
+            buffer.complain(Problem::Question(text));
             base = live;
             continue;
         }
@@ -73,10 +71,10 @@ async fn edit(session: &Session, resource: &Resource) -> anyhow::Result<()> {
             Ok(Outcome::Created | Outcome::Changed) => return buffer_done(resource, "edited"),
             // Somebody was faster in this very moment; the next round takes their change in.
             Err(error) if reason(&error) == Some("Conflict") => {
-                buffer.complain("somebody was faster; remove this line and save to try again")?;
+                buffer.complain(Problem::Question("somebody was faster; try again".to_owned()));
             }
             Err(error) => match error.downcast_ref::<Error>() {
-                Some(Error::Api(answer)) => buffer.complain(&describe(answer))?,
+                Some(Error::Api(answer)) => buffer.complain(Problem::Error(describe(answer))),
                 Some(_) | None => {
                     let kept = buffer.keep()?;
                     print::note(&format!("your changes are kept in {}", kept.display()));

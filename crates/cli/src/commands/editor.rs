@@ -25,7 +25,16 @@ pub struct Buffer {
     file: NamedTempFile,
     /// The text as it was handed to the editor.
     text: String,
-    problem: Option<String>,
+    problem: Option<Problem>,
+}
+
+/// What stands at the top of the text when the editor opens again.
+#[derive(Clone, Debug)]
+pub enum Problem {
+    /// The text must change before it can be stored.
+    Error(String),
+    /// The text can be stored once the person has taken the question away.
+    Question(String),
 }
 
 impl Buffer {
@@ -45,10 +54,13 @@ impl Buffer {
         self.run_editor().await?;
         let path = self.file.path();
         let after = std::fs::read_to_string(path).context("read the edited file")?;
-        // After a complaint, taking the complaint away is a change too: it says "again".
+        let same = body(&after) == body(&self.text);
+        // Taking a question away says yes to it.
+        let agreed = comments(&after) < comments(&self.text);
         match self.problem.take() {
-            Some(problem) if after == self.text => return Ok(Edited::GivenUp(problem)),
-            None if body(&after) == body(&self.text) => return Ok(Edited::Unchanged),
+            Some(Problem::Error(text)) if same => return Ok(Edited::GivenUp(text)),
+            Some(Problem::Question(text)) if same && !agreed => return Ok(Edited::GivenUp(text)),
+            None if same => return Ok(Edited::Unchanged),
             Some(_) | None => {}
         }
         if body(&after).trim().is_empty() {
@@ -78,16 +90,18 @@ impl Buffer {
     }
 
     /// Puts a resource in place of the text.
-    pub fn rewrite(&mut self, object: &Value) -> anyhow::Result<()> {
+    pub fn rewrite(&mut self, object: &Value) {
         self.text = format!("{}{}", introduction(&self.title, None), value_to_yaml(object));
-        Ok(())
     }
 
     /// The next time the editor opens, this stands at the top.
-    pub fn complain(&mut self, problem: &str) -> anyhow::Result<()> {
-        self.text = format!("{}{}", introduction(&self.title, Some(problem)), body(&self.text));
-        self.problem = Some(problem.to_owned());
-        Ok(())
+    pub fn complain(&mut self, problem: Problem) {
+        let text = match &problem {
+            Problem::Error(text) => text.clone(),
+            Problem::Question(text) => format!("{text}\nremove these lines and save to go on"),
+        };
+        self.text = format!("{}{}", introduction(&self.title, Some(&text)), body(&self.text));
+        self.problem = Some(problem);
     }
 
     /// Leaves the text where the person finds it.
@@ -110,6 +124,11 @@ fn introduction(title: &str, problem: Option<&str>) -> String {
     lines.iter().map(|line| format!("{}\n", format!("# {line}").trim_end())).collect()
 }
 
+/// How many comments stand at the top.
+fn comments(text: &str) -> usize {
+    text.lines().take_while(|line| line.starts_with('#')).count()
+}
+
 /// The text without the comments at its top.
 fn body(text: &str) -> &str {
     let mut rest = text;
@@ -129,5 +148,6 @@ mod tests {
         assert!(text.contains("#   one\n#   two\n"), "{text}");
         assert_eq!(body(&text), "a: 1\n# mine\n");
         assert_eq!(body("# only"), "");
+        assert_eq!(comments(&text), 5);
     }
 }

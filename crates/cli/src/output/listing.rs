@@ -148,6 +148,9 @@ impl Listing {
         let Some((_, table)) = &mut self.table else { return Ok(()) };
         let now = print::now();
         let rows: Vec<Vec<String>> = objects.iter().map(|o| table.row(o, now)).collect();
+        if fresh {
+            table.fit(&[table.header()]);
+        }
         if fresh && self.going_on {
             table.leave_room();
         }

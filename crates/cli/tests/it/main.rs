@@ -1,8 +1,12 @@
 //! The `orrery` binary as a person uses it.
 #![allow(clippy::unwrap_used, reason = "a panic with its line is a good test failure")]
 mod bad_input;
+mod changes;
 mod harness;
+mod manage;
+mod queries;
 mod reachability;
 mod readme;
+mod reference;
 mod tls;
 mod up;
