@@ -8,5 +8,6 @@ mod queries;
 mod reachability;
 mod readme;
 mod reference;
+mod terminal;
 mod tls;
 mod up;
