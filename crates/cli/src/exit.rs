@@ -7,11 +7,16 @@
 //! | 2 | the command was not understood |
 //! | 3 | the server is not available, or the connection was lost |
 //! | 130 | interrupted |
+//!
+//! `orrery diff` answers 1 when there are differences, so its failures are 2 (or 3).
 use crate::output::style;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-const FAILED: u8 = 1;
+pub const FAILED: u8 = 1;
+/// A failure of a command whose answer "no" is already 1.
+pub const FAILED_TO_COMPARE: u8 = 2;
+const DIFFERENT: u8 = 1;
 const UNREACHABLE: u8 = 3;
 
 /// Asked to stop by the person at the keyboard.
@@ -26,9 +31,25 @@ impl std::fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// The code for an outcome; an error is printed.
-pub fn code(outcome: anyhow::Result<()>) -> ExitCode {
+/// A comparison found differences, and has shown them.
+#[derive(Debug)]
+pub struct Differences;
+
+impl std::fmt::Display for Differences {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("there are differences")
+    }
+}
+
+impl std::error::Error for Differences {}
+
+/// The code for an outcome; an error is printed. `failed` is the code of a failure that has none
+/// of its own.
+pub fn code(outcome: anyhow::Result<()>, failed: u8) -> ExitCode {
     let Err(error) = outcome else { return ExitCode::SUCCESS };
+    if error.is::<Differences>() {
+        return ExitCode::from(DIFFERENT);
+    }
     if error.is::<Interrupted>() {
         return ExitCode::from(130);
     }
@@ -43,7 +64,7 @@ pub fn code(outcome: anyhow::Result<()>) -> ExitCode {
         Some(
             orrery_client::Error::NotAvailable { .. } | orrery_client::Error::ConnectionLost { .. },
         ) => ExitCode::from(UNREACHABLE),
-        Some(_) | None => ExitCode::from(FAILED),
+        Some(_) | None => ExitCode::from(failed),
     }
 }
 

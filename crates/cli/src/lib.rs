@@ -1,16 +1,34 @@
 //! The command line: parses arguments, calls the parts, prints what they say.
 //!
+//! ```text
+//!   args ─> commands ─┬─> session: one server, its kinds, its resources as JSON
+//!                     ├─> targets: which resources the words mean
+//!                     ├─> waiting, watching, changing: what several commands do alike
+//!                     └─> output: tables, listings, a screen that changes in place
+//! ```
 //! Owns: arguments, output, exit codes. Not in it: anything that a program could want without a
 //! terminal; that lives in `client`, `server` and `agent`.
 mod args;
+mod changing;
 mod commands;
+mod complete;
 mod connection;
+mod definitions;
 mod exit;
+mod kinds;
 mod logging;
 mod manifests;
+mod merging;
 mod output;
 mod paths;
+mod reference;
+mod scheme;
+mod session;
 mod signals;
+mod sorting;
+mod targets;
+mod waiting;
+mod watching;
 
 use clap::Parser as _;
 use std::ffi::OsString;
@@ -28,7 +46,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if rest.first().is_some_and(|first| first == SUPERVISOR) {
         return orrery_agent::supervisor::main(rest.into_iter().skip(1));
     }
-    let arguments = program.into_iter().chain(rest);
+    let arguments: Vec<OsString> = program.into_iter().chain(rest).collect();
+    if let Some(answered) = complete::answer(&arguments) {
+        return answered;
+    }
     match args::Arguments::try_parse_from(arguments) {
         Ok(arguments) => commands::run(arguments),
         Err(error) => exit::usage(&error),

@@ -1,46 +1,79 @@
 //! Files with resources: read whole, checked whole, before anything is sent.
+use crate::scheme;
 use anyhow::{Context as _, bail};
 use orrery_api::{
     DecodeError, DecodeOptions, Manifest, ReadError, Scheme, Violation, parse_manifests,
 };
 use orrery_proto::hub::v1::{DiscoverResponse, Violation as WireViolation};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+/// The name that stands for standard input.
+const STDIN: &str = "-";
+/// The annotation that says who applied a resource, and what we write there.
+const APPLIED_BY: &str = "orrery.dev/applied-by";
+const APPLIED_BY_US: &str = "orrery-apply";
 /// Larger files are refused before they are read whole.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// Reads all files. Nothing is sent when one of them cannot be read.
+/// Reads all files, and all manifests below folders. Nothing is sent when one of them cannot be
+/// read. Projects come first, because the rest may live in them.
 pub fn read(files: &[PathBuf], project: Option<&str>) -> anyhow::Result<Vec<Manifest>> {
     let mut all = Vec::new();
-    for file in files {
-        let (source, bytes) = read_bytes(file)?;
-        let manifests = parse_manifests(&source, &bytes)?;
-        if manifests.is_empty() {
-            bail!("there is no resource in {source}");
+    for given in files {
+        let before = all.len();
+        for file in files_at(given)? {
+            let (source, bytes) = read_bytes(&file)?;
+            all.extend(parse_manifests(&source, &bytes)?);
         }
-        all.extend(manifests);
+        if all.len() == before {
+            bail!("there is no resource in {}", source_name(given));
+        }
     }
     if let Some(project) = project {
         for manifest in &mut all {
             fill_project(&mut manifest.value, project);
         }
     }
+    all.sort_by_key(|manifest| manifest.value["kind"] != "Project");
     Ok(all)
+}
+
+/// The file itself, or what a folder holds: YAML and JSON, sorted by path.
+fn files_at(given: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    if given == Path::new(STDIN) || !given.is_dir() {
+        return Ok(vec![given.to_owned()]);
+    }
+    let mut found = Vec::new();
+    let mut folders = vec![given.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let failed = || format!("read the folder {}", folder.display());
+        for entry in std::fs::read_dir(&folder).with_context(failed)? {
+            let entry = entry.with_context(failed)?;
+            let path = entry.path();
+            // Links to folders are not followed: they could lead in circles.
+            if entry.file_type().with_context(failed)?.is_dir() {
+                folders.push(path);
+            } else if is_manifest(&path) && path.is_file() {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn is_manifest(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    matches!(extension, Some("yaml" | "yml" | "json"))
 }
 
 /// Checks everything that can be checked without the server, so that a mistake in the last resource
 /// is found before the first is stored.
 pub fn check(manifests: &[Manifest], server: &DiscoverResponse) -> anyhow::Result<()> {
-    if server.server_version != orrery_client::VERSION {
-        // Another version knows other kinds; it will say itself what is wrong.
-        return Ok(());
-    }
-    let scheme = Scheme::builder()
-        .group_suffix(&server.group_suffix)
-        .descriptors(orrery_proto::FILE_DESCRIPTOR_SET)
-        .build()?;
+    // Another version knows other kinds; it will say itself what is wrong.
+    let Some(scheme) = scheme::shared(server)? else { return Ok(()) };
     let problems: Vec<String> =
         manifests.iter().flat_map(|manifest| problems(&scheme, manifest)).collect();
     if problems.is_empty() {
@@ -94,17 +127,30 @@ pub fn title(manifest: &Manifest) -> String {
 
 fn read_bytes(file: &Path) -> anyhow::Result<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
-    if file == Path::new("-") {
+    if file == Path::new(STDIN) {
         std::io::stdin()
             .take(FILE_BYTES_MAX)
             .read_to_end(&mut bytes)
             .context("read standard input")?;
-        return Ok(("standard input".into(), bytes));
+        return Ok((source_name(file), bytes));
     }
-    let name = file.display().to_string();
+    let name = source_name(file);
     let opened = std::fs::File::open(file).with_context(|| format!("read {name}"))?;
     opened.take(FILE_BYTES_MAX).read_to_end(&mut bytes).with_context(|| format!("read {name}"))?;
     Ok((name, bytes))
+}
+
+fn source_name(file: &Path) -> String {
+    if file == Path::new(STDIN) {
+        return "standard input".to_owned();
+    }
+    file.display().to_string()
+}
+
+/// Text from a file or from standard input.
+pub fn read_text(file: &Path) -> anyhow::Result<String> {
+    let (name, bytes) = read_bytes(file)?;
+    String::from_utf8(bytes).with_context(|| format!("read {name} as UTF-8 text"))
 }
 
 /// Fills in the project where the resource names none.
@@ -112,5 +158,51 @@ fn fill_project(value: &mut Value, project: &str) {
     let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     if !metadata.contains_key("project") && !metadata.contains_key("namespace") {
         metadata.insert("project".into(), project.into());
+    }
+}
+
+/// Marks a resource as one that `apply` wrote: only such may be pruned.
+pub fn mark_applied(value: &mut Value) {
+    let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let annotations = metadata.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
+    // Whoever wrote something else there is told by the check of the fields.
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.insert(APPLIED_BY.to_owned(), APPLIED_BY_US.into());
+    }
+}
+
+/// Whether `apply` wrote this resource.
+pub fn is_applied(value: &Value) -> bool {
+    value["metadata"]["annotations"][APPLIED_BY] == APPLIED_BY_US
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_apply_wrote_is_known_by_its_mark() {
+        let mut value = json!({"metadata": {"name": "web", "annotations": {"a": "b"}}});
+        assert!(!is_applied(&value));
+        mark_applied(&mut value);
+        assert!(is_applied(&value));
+        assert_eq!(value["metadata"]["annotations"]["a"], "b");
+        let mut odd = json!({"metadata": {"annotations": 1}});
+        mark_applied(&mut odd);
+        assert_eq!(odd, json!({"metadata": {"annotations": 1}}));
+    }
+
+    #[test]
+    fn folders_are_read_in_order_and_links_to_folders_are_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("b")).unwrap();
+        for name in ["z.yaml", "a.yml", "b/c.json", "b/note.txt"] {
+            std::fs::write(at(name), "").unwrap();
+        }
+        std::os::unix::fs::symlink(folder.path(), at("b/loop")).unwrap();
+        let found = files_at(folder.path()).unwrap();
+        assert_eq!(found, [at("a.yml"), at("b/c.json"), at("z.yaml")]);
     }
 }

@@ -22,3 +22,20 @@ impl StopSignals {
         }
     }
 }
+
+/// Tells when the terminal's window has another size.
+pub struct WindowChanges {
+    changed: Signal,
+}
+
+impl WindowChanges {
+    pub fn listen() -> std::io::Result<Self> {
+        Ok(Self { changed: signal(SignalKind::window_change())? })
+    }
+
+    pub async fn next(&mut self) {
+        if self.changed.recv().await.is_none() {
+            std::future::pending::<()>().await;
+        }
+    }
+}

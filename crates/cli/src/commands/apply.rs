@@ -1,68 +1,171 @@
 //! `orrery apply`.
+use super::prune;
 use crate::args::{ApplyArguments, Global};
-use crate::connection::Target;
 use crate::manifests;
 use crate::output::{print, style};
-use anyhow::Context as _;
+use crate::scheme;
+use crate::session::{Session, Writing};
+use crate::targets::Resource;
+use crate::waiting::{self, Awaited, Goal};
+use anyhow::bail;
 use orrery_api::Manifest;
-use orrery_client::{Commander, Error};
+use orrery_client::{ApiError, Error};
 use orrery_proto::hub::v1::apply_request::Mode;
 use orrery_proto::hub::v1::apply_response::Outcome;
-use orrery_proto::hub::v1::{ApplyRequest, Encoding, Resource, resource::Body};
-
-/// Who declares what stands in files.
-const FIELD_MANAGER: &str = "orrery";
+use serde_json::Value;
+use std::collections::BTreeSet;
 
 pub async fn run(global: &Global, arguments: ApplyArguments) -> anyhow::Result<()> {
-    let manifests = manifests::read(&arguments.files, arguments.project.as_deref())?;
-    let server = Target::find(global, &arguments.connection)?.connect().await?;
-    manifests::check(&manifests, &server.discover().await?)?;
+    let mut manifests = manifests::read(&arguments.files, arguments.project.as_deref())?;
+    let session = Session::open(global, &arguments.connection).await?;
+    for manifest in &mut manifests {
+        manifests::mark_applied(&mut manifest.value);
+    }
+    manifests::check(&manifests, &session.known)?;
+    let how = Writing { dry_run: arguments.dry_run, force: arguments.force_conflicts };
+    let mut applying = Applying::new(&session, how);
+    let mut failures = Vec::new();
+    let mut applied = Vec::new();
     for manifest in &manifests {
-        apply(&server, manifest, &arguments).await?;
+        match applying.apply(manifest).await {
+            Ok(object) => applied.push(object),
+            // What cannot be stored is no reason to leave out the rest; a lost connection is.
+            Err(error) if is_refusal(&error) => failures.push(error),
+            Err(error) => return Err(error),
+        }
+    }
+    match failures.len() {
+        0 => {}
+        1 => return Err(failures.remove(0)),
+        _ => {
+            let lines: Vec<String> = failures.iter().map(|error| format!("{error:#}")).collect();
+            bail!("{}", lines.join("\n"));
+        }
+    }
+    let mut awaited = Vec::new();
+    if arguments.prune {
+        let selector = arguments.selector.as_deref().unwrap_or_default();
+        awaited = prune::run(&session, &manifests, selector, arguments.dry_run).await?;
+    }
+    if arguments.wait {
+        awaited.extend(ready(&session, &applied)?);
+        let timeout = Some(arguments.timeout);
+        waiting::wait(&session, awaited, timeout, waiting::Style::Changes).await?;
     }
     Ok(())
 }
 
-async fn apply(
-    server: &Commander,
-    manifest: &Manifest,
-    arguments: &ApplyArguments,
-) -> anyhow::Result<()> {
-    let dry_run = arguments.dry_run;
-    let title = manifests::title(manifest);
-    let resource =
-        Resource { body: Some(Body::Json(manifest.value.to_string())), ..Resource::default() };
-    let request = ApplyRequest {
-        resource: Some(resource),
-        encoding: Encoding::Json.into(),
-        field_manager: FIELD_MANAGER.to_owned(),
-        force: arguments.force_conflicts,
-        dry_run,
-        subresource: String::new(),
-        mode: Mode::Apply.into(),
-    };
-    let response = match server.apply(request).await {
-        Ok(response) => response,
-        Err(Error::Api(error)) if error.reason == "Conflict" && !error.violations.is_empty() => {
-            let advice = "change the file, or take these fields with --force-conflicts";
-            let message = error.message;
-            return Err(anyhow::anyhow!("{title} was not applied: {message}\n{advice}"));
+/// A refusal of the server about one resource.
+#[derive(Debug)]
+struct Refusal(String);
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+fn is_refusal(error: &anyhow::Error) -> bool {
+    error.is::<Refusal>()
+}
+
+/// Others hold fields that the file would change.
+fn is_conflict(answer: &ApiError) -> bool {
+    answer.reason == "Conflict" && !answer.violations.is_empty()
+}
+
+/// Everything that was applied is to be ready.
+fn ready(session: &Session, applied: &[Value]) -> anyhow::Result<Vec<Awaited>> {
+    let shared = scheme::shared(&session.known)?;
+    let mut awaited = Vec::new();
+    for object in applied {
+        let resource = Resource::declared(&session.known, object)?;
+        let definition = shared.as_ref().and_then(|s| scheme::definition(s, &resource.kind));
+        let has =
+            |path: &str| definition.as_ref().is_some_and(|k| k.schema().field(path).is_some());
+        let reports = has("status.observedGeneration") && has("status.conditions");
+        awaited.push(Awaited { resource, goal: Goal::Ready { reports } });
+    }
+    Ok(awaited)
+}
+
+/// Sends manifests one after the other.
+pub struct Applying<'a> {
+    session: &'a Session,
+    how: Writing,
+    /// Projects that would be there if this were no dry run.
+    imagined: BTreeSet<String>,
+}
+
+impl<'a> Applying<'a> {
+    pub fn new(session: &'a Session, how: Writing) -> Self {
+        Self { session, how, imagined: BTreeSet::new() }
+    }
+
+    async fn apply(&mut self, manifest: &Manifest) -> anyhow::Result<Value> {
+        let (object, outcome) = self.send(manifest).await?;
+        let style = style::stdout();
+        let word = match outcome {
+            Outcome::Created => style.good("created"),
+            Outcome::Changed => style.busy("changed"),
+            Outcome::Unchanged => style.faint("unchanged"),
+        };
+        let note = if self.how.dry_run { " (dry run)" } else { "" };
+        print::line(&format!("{} {word}{note}", manifests::title(manifest)))?;
+        Ok(object)
+    }
+
+    /// Sends one manifest, and says in whose words it was refused.
+    pub async fn send(&mut self, manifest: &Manifest) -> anyhow::Result<(Value, Outcome)> {
+        let title = manifests::title(manifest);
+        match self.session.write(&manifest.value, Mode::Apply, self.how).await {
+            Ok(written) => {
+                if self.how.dry_run && manifest.value["kind"] == "Project" {
+                    self.imagined
+                        .extend(manifest.value["metadata"]["name"].as_str().map(str::to_owned));
+                }
+                Ok(written)
+            }
+            Err(error) => match error.downcast_ref::<Error>() {
+                Some(Error::Api(answer))
+                    if answer.reason == "NotFound" && self.imagines(manifest) =>
+                {
+                    Ok((self.imagined_object(manifest)?, Outcome::Created))
+                }
+                Some(Error::Api(answer)) if is_conflict(answer) => {
+                    let advice = "change the file, or take these fields with --force-conflicts";
+                    Err(Refusal(format!("{title} was not applied: {answer}\n{advice}")).into())
+                }
+                Some(Error::Api(answer)) if !answer.violations.is_empty() => {
+                    let located = manifests::located(manifest, &answer.violations);
+                    Err(Refusal(format!("{title} was not applied:\n{located}")).into())
+                }
+                Some(Error::Api(answer)) => {
+                    Err(Refusal(format!("{}: apply {title}: {answer}", manifest.at(""))).into())
+                }
+                Some(_) | None => Err(error),
+            },
         }
-        Err(Error::Api(error)) if !error.violations.is_empty() => {
-            let located = manifests::located(manifest, &error.violations);
-            return Err(anyhow::anyhow!("{title} was not applied:\n{located}"));
-        }
-        Err(error @ Error::Api(_)) => {
-            return Err(error).with_context(|| format!("{}: apply {title}", manifest.at("")));
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let style = style::stdout();
-    let word = match response.outcome() {
-        Outcome::Created => style.good("created"),
-        Outcome::Changed => style.busy("changed"),
-        Outcome::Unchanged => style.faint("unchanged"),
-    };
-    let note = if dry_run { " (dry run)" } else { "" };
-    print::line(&format!("{title} {word}{note}"))
+    }
+
+    /// Whether its project is one that a real run would have made by now.
+    fn imagines(&self, manifest: &Manifest) -> bool {
+        let metadata = &manifest.value["metadata"];
+        let project = metadata["project"].as_str().or(metadata["namespace"].as_str());
+        project.is_some_and(|project| self.imagined.contains(project))
+    }
+
+    /// What the server would make of it: the manifest with its defaults.
+    fn imagined_object(&self, manifest: &Manifest) -> anyhow::Result<Value> {
+        let Some(scheme) = scheme::shared(&self.session.known)? else {
+            return Ok(manifest.value.clone());
+        };
+        let decoded = scheme.read_value(&manifest.value, &orrery_api::DecodeOptions::default())?;
+        let mut object = decoded.object;
+        object.default();
+        let text = object.to_json(&orrery_api::JsonOptions::default());
+        Ok(serde_json::from_str(&text)?)
+    }
 }

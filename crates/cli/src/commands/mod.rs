@@ -1,16 +1,33 @@
 //! One file per command.
 mod agent;
+mod api_resources;
 mod apply;
 mod backup;
+mod completion;
+mod context;
 mod delete;
+mod deleting;
+mod describe;
+mod diff;
+mod edit;
+mod editor;
+mod events;
+mod explain;
 mod get;
-mod kinds;
+mod get_watch;
+mod happenings;
 mod kubeconfig;
+mod label;
+mod man;
+mod patch;
+mod prune;
+mod reference;
 mod server;
 mod up;
 mod version;
+mod wait;
 
-use crate::args::{Arguments, Command};
+use crate::args::{Arguments, Command, Global};
 use crate::exit;
 use crate::logging;
 use anyhow::Context as _;
@@ -19,34 +36,46 @@ use std::process::ExitCode;
 /// Runs what was asked for.
 pub fn run(arguments: Arguments) -> ExitCode {
     let Arguments { global, command } = arguments;
-    let default_log = match &command {
-        Command::Server(_) | Command::Agent(_) => "info",
-        Command::Up(_)
-        | Command::Apply(_)
-        | Command::Get(_)
-        | Command::Delete(_)
-        | Command::Kubeconfig(_)
-        | Command::Version(_)
-        | Command::Backup(_)
-        | Command::Restore(_) => "warn",
-    };
+    let long_lived = matches!(command, Command::Server(_) | Command::Agent(_));
+    let default_log = if long_lived { "info" } else { "warn" };
+    // Where 1 is an answer, a failure is something else.
+    let compares = matches!(command, Command::Diff(_));
+    let failed = if compares { exit::FAILED_TO_COMPARE } else { exit::FAILED };
     let outcome = logging::start(global.log.as_deref(), default_log).and_then(|()| {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.context("start the asynchronous runtime")?;
-        runtime.block_on(async {
-            match command {
-                Command::Up(arguments) => Box::pin(up::run(&global, arguments)).await,
-                Command::Server(arguments) => Box::pin(server::run(arguments)).await,
-                Command::Agent(arguments) => Box::pin(agent::run(arguments)).await,
-                Command::Apply(arguments) => apply::run(&global, arguments).await,
-                Command::Get(arguments) => get::run(&global, arguments).await,
-                Command::Delete(arguments) => delete::run(&global, arguments).await,
-                Command::Kubeconfig(arguments) => kubeconfig::run(&global, &arguments),
-                Command::Version(arguments) => version::run(&global, arguments).await,
-                Command::Backup(arguments) => backup::save(&global, arguments).await,
-                Command::Restore(arguments) => backup::restore(arguments).await,
-            }
-        })
+        runtime.block_on(Box::pin(dispatch(&global, command)))
     });
-    exit::code(outcome)
+    exit::code(outcome, failed)
+}
+
+async fn dispatch(global: &Global, command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Up(arguments) => Box::pin(up::run(global, arguments)).await,
+        Command::Server(arguments) => Box::pin(server::run(arguments)).await,
+        Command::Agent(arguments) => Box::pin(agent::run(arguments)).await,
+        Command::Apply(arguments) => apply::run(global, arguments).await,
+        Command::Get(arguments) => get::run(global, arguments).await,
+        Command::Describe(arguments) => describe::run(global, arguments).await,
+        Command::Events(arguments) => events::run(global, arguments).await,
+        Command::Diff(arguments) => diff::run(global, arguments).await,
+        Command::Delete(arguments) => delete::run(global, arguments).await,
+        Command::Edit(arguments) => edit::run(global, arguments).await,
+        Command::Patch(arguments) => patch::run(global, arguments).await,
+        Command::Label(arguments) => label::run(global, arguments, label::Part::Labels).await,
+        Command::Annotate(arguments) => {
+            label::run(global, arguments, label::Part::Annotations).await
+        }
+        Command::Wait(arguments) => wait::run(global, arguments).await,
+        Command::Explain(arguments) => explain::run(global, arguments).await,
+        Command::ApiResources(arguments) => api_resources::run(global, arguments).await,
+        Command::Context(arguments) => context::run(global, arguments),
+        Command::Completion(arguments) => completion::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments),
+        Command::Reference(arguments) => reference::run(&arguments),
+        Command::Kubeconfig(arguments) => kubeconfig::run(global, &arguments),
+        Command::Backup(arguments) => backup::save(global, arguments).await,
+        Command::Restore(arguments) => backup::restore(arguments).await,
+        Command::Version(arguments) => version::run(global, arguments).await,
+    }
 }

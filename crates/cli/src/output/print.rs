@@ -1,100 +1,29 @@
-//! Resources on standard output, in the form that was asked for.
-use super::style::{self, Style};
-use super::table::Table;
-use crate::args::Format;
+//! Text on standard output and standard error.
 use anyhow::Context as _;
 use jiff::Timestamp;
-use orrery_proto::hub::v1::{KindInfo, Resource, resource::Body};
+use orrery_proto::hub::v1::{Resource, resource::Body};
 use serde_json::Value;
-use std::io::Write as _;
-
-/// Prints the resources of one kind.
-pub struct Printer {
-    format: Format,
-    kind: KindInfo,
-    table: Table,
-    style: Style,
-    printed: usize,
-}
-
-impl Printer {
-    pub fn new(format: Format, kind: KindInfo, with_project: bool) -> Self {
-        let table = Table::new(&kind, format == Format::Wide, with_project);
-        Self { format, kind, table, style: style::stdout(), printed: 0 }
-    }
-
-    /// More will follow, one at a time.
-    pub fn going_on(&mut self) {
-        self.table.leave_room();
-    }
-
-    /// One page of a list, or everything at once.
-    pub fn many(&mut self, objects: &[Value]) -> anyhow::Result<()> {
-        match self.format {
-            Format::Table | Format::Wide => self.rows(objects)?,
-            Format::Yaml | Format::Json | Format::Name => {
-                for object in objects {
-                    self.one(object)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The whole of a list as one document.
-    pub fn list(&mut self, objects: Vec<Value>, resource_version: &str) -> anyhow::Result<()> {
-        let list = serde_json::json!({
-            "apiVersion": format!("{}/{}", self.kind.group, self.kind.version),
-            "kind": format!("{}List", self.kind.kind),
-            "metadata": {"resourceVersion": resource_version},
-            "items": objects,
-        });
-        self.one(&list)
-    }
-
-    /// One resource, or one more.
-    pub fn one(&mut self, object: &Value) -> anyhow::Result<()> {
-        match self.format {
-            Format::Table | Format::Wide => return self.rows(std::slice::from_ref(object)),
-            Format::Json => line(&serde_json::to_string_pretty(object)?)?,
-            Format::Yaml => {
-                if 0 < self.printed {
-                    line("---")?;
-                }
-                line(serde_saphyr::to_string(object)?.trim_end())?;
-            }
-            Format::Name => {
-                let name = object["metadata"]["name"].as_str().unwrap_or_default();
-                line(&format!("{}/{name}", self.kind.singular))?;
-            }
-        }
-        self.printed += 1;
-        Ok(())
-    }
-
-    fn rows(&mut self, objects: &[Value]) -> anyhow::Result<()> {
-        let now = now();
-        let rows: Vec<Vec<String>> = objects.iter().map(|o| self.table.row(o, now)).collect();
-        if self.printed == 0 {
-            let header = self.table.header();
-            self.table.fit(std::slice::from_ref(&header));
-            self.table.fit(&rows);
-            line(&self.table.line(&header, self.style, true))?;
-        } else {
-            self.table.fit(&rows);
-        }
-        for row in &rows {
-            line(&self.table.line(row, self.style, false))?;
-        }
-        self.printed += rows.len().max(1);
-        Ok(())
-    }
-}
+use std::io::{IsTerminal as _, Write as _};
 
 /// One line on standard output. A reader that is gone is an error, not a panic.
 pub fn line(text: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{text}").context("write to standard output")
+}
+
+/// Several lines in one write.
+pub fn lines(lines: &[String]) -> anyhow::Result<()> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    line(&lines.join("\n"))
+}
+
+/// Text as it is, without a line end of ours.
+pub fn text(text: &str) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes()).context("write to standard output")?;
+    stdout.flush().context("write to standard output")
 }
 
 /// One line for the person, which does not belong to the output.
@@ -103,8 +32,23 @@ pub fn note(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
-/// The JSON of a resource that was asked for as JSON.
+/// Whether lines can be changed after they were written.
+pub fn is_terminal() -> bool {
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
+    std::io::stdout().is_terminal() && !dumb
+}
+
+/// The JSON of a resource, without who set which field: nobody wants to read that unasked.
 pub fn json(resource: Option<&Resource>) -> anyhow::Result<Value> {
+    let mut object = whole_json(resource)?;
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        metadata.shift_remove("managedFields");
+    }
+    Ok(object)
+}
+
+/// The JSON of a resource that was asked for as JSON.
+pub fn whole_json(resource: Option<&Resource>) -> anyhow::Result<Value> {
     match resource.and_then(|resource| resource.body.as_ref()) {
         Some(Body::Json(text)) => serde_json::from_str(text).context("read the server's answer"),
         Some(Body::Protobuf(_)) | None => anyhow::bail!("the server did not answer in JSON"),
@@ -113,6 +57,6 @@ pub fn json(resource: Option<&Resource>) -> anyhow::Result<Value> {
 
 /// Ages are told in this machine's time.
 #[allow(clippy::disallowed_methods)] // A person's terminal is the one place that needs it.
-fn now() -> Timestamp {
+pub fn now() -> Timestamp {
     Timestamp::now()
 }

@@ -2,8 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "a panic with its line is a good test failure")]
 mod backup;
 mod bad_input;
+mod changes;
 mod harness;
+mod manage;
+mod queries;
 mod reachability;
 mod readme;
+mod reference;
+mod terminal;
 mod tls;
 mod up;

@@ -1,0 +1,108 @@
+//! The examples below each command's help.
+
+pub const UP: &str = "Example:
+  orrery up
+  orrery apply -f examples/hello.yaml";
+
+pub const SERVER: &str = "Example:
+  orrery server --data-dir /var/lib/orrery";
+
+pub const AGENT: &str = "Example:
+  orrery agent --name edge-1 --server http://127.0.0.1:7443";
+
+pub const APPLY: &str = "Examples:
+  orrery apply -f hello.yaml
+  orrery apply -f folder/ --wait --timeout 2m
+  cat hello.yaml | orrery apply -f -
+  orrery apply -f folder/ --prune -l team=web --dry-run";
+
+pub const GET: &str = "Examples:
+  orrery get workloads -p demo
+  orrery get workloads -A --watch
+  orrery get workload hello -p demo -o yaml
+  orrery get workload/hello node/local
+  orrery get all -A
+  orrery get workloads -A --sort-by .status.restarts --field-selector status.state=Running
+  orrery get workload hello -o jsonpath='{.status.state}'
+  orrery get workloads -o jsonpath='{range .items[*]}{.metadata.name}{\"\\n\"}{end}'";
+
+pub const DESCRIBE: &str = "Examples:
+  orrery describe workload hello -p demo
+  orrery describe node/local
+  orrery describe workloads -l app=web -A";
+
+pub const EVENTS: &str = "Examples:
+  orrery events -p demo
+  orrery events --for workload/hello -p demo --watch";
+
+pub const DIFF: &str = "Examples:
+  orrery diff -f hello.yaml
+  orrery diff -f folder/ && echo nothing to do";
+
+pub const DELETE: &str = "Examples:
+  orrery delete workload hello -p demo
+  orrery delete workload/hello workload/other -p demo
+  orrery delete workloads -l app=web
+  orrery delete workloads --all -p demo
+  orrery delete -f hello.yaml";
+
+pub const EDIT: &str = "Examples:
+  orrery edit workload hello -p demo
+  EDITOR='code --wait' orrery edit project/demo";
+
+pub const PATCH: &str = "Examples:
+  orrery patch workload hello --project demo -p '{\"spec\":{\"restartPolicy\":\"never\"}}'
+  orrery patch workload hello --type json \\
+    -p '[{\"op\":\"replace\",\"path\":\"/spec/process/args/0\",\"value\":\"60\"}]'
+  orrery patch project demo --patch-file patch.yaml";
+
+pub const LABEL: &str = "Examples:
+  orrery label workload hello app=web tier=front
+  orrery label workload/hello app=shop --overwrite
+  orrery label workloads --all -p demo tier-";
+
+pub const ANNOTATE: &str = "Examples:
+  orrery annotate workload hello owner='the web team'
+  orrery annotate workload/hello owner-";
+
+pub const WAIT: &str = "Examples:
+  orrery wait workload/hello -p demo --for condition=Ready --timeout 2m
+  orrery wait workloads -l app=web --for delete
+  orrery wait workload hello --for jsonpath='{.status.state}'=Running";
+
+pub const EXPLAIN: &str = "Examples:
+  orrery explain workload
+  orrery explain workload.spec.process
+  orrery explain workload --recursive";
+
+pub const API_RESOURCES: &str = "Examples:
+  orrery api-resources
+  orrery api-resources -o wide
+  orrery api-resources --api-group apps";
+
+pub const CONTEXT: &str = "Examples:
+  orrery context list
+  orrery context set test --server http://127.0.0.1:7443 --project demo
+  orrery context use test";
+
+pub const COMPLETION: &str = "Examples:
+  source <(orrery completion bash)
+  orrery completion zsh > ~/.zfunc/_orrery
+  orrery completion fish > ~/.config/fish/completions/orrery.fish";
+
+pub const MAN: &str = "Example:
+  orrery man ~/.local/share/man/man1 && man orrery-get";
+
+pub const VERSION: &str = "Examples:
+  orrery version
+  orrery version --client";
+
+pub const KUBECONFIG: &str = "Example:
+  orrery kubeconfig > kubeconfig
+  kubectl --kubeconfig kubeconfig get workloads";
+
+pub const BACKUP: &str = "Example:
+  orrery backup monday.backup";
+
+pub const RESTORE: &str = "Example:
+  orrery restore monday.backup --data-dir /var/lib/orrery-restored";

@@ -1,0 +1,126 @@
+//! What can be typed.
+//!
+//! One file per family of commands; each command has one struct with its options. What an option
+//! means is said here and nowhere else: help, man pages, completion and the reference are made
+//! from it.
+mod connection;
+mod examples;
+mod manage;
+mod resources;
+mod run;
+mod values;
+
+pub use connection::{Connection, Tls};
+pub use manage::{
+    ApiResourcesArguments, BackupArguments, CompletionArguments, ContextArguments, ContextCommand,
+    ContextSet, ExplainArguments, KindFormat, KubeconfigArguments, ManArguments,
+    ReferenceArguments, RestoreArguments, ShellName, VersionArguments,
+};
+pub use resources::{
+    ApplyArguments, Cascade, ChangeArguments, DeleteArguments, DescribeArguments, DiffArguments,
+    EditArguments, EventsArguments, GetArguments, PatchArguments, PatchType, WaitArguments,
+};
+pub use run::{AgentArguments, ServerArguments, StoreArguments, UpArguments};
+pub use values::{Aim, Format};
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// The infrastructure control plane: declare what should exist, and the world follows.
+#[derive(Debug, Parser)]
+#[command(name = "orrery", version, propagate_version = true, arg_required_else_help = true)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Context to use, from the contexts file
+    #[arg(long, global = true, env = "ORRERY_CONTEXT", add = crate::complete::contexts())]
+    pub context: Option<String>,
+    /// Contexts file [default: ~/.config/orrery/config.yaml]
+    #[arg(long, global = true, env = "ORRERY_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// What to log, and how much: error, warn, info, debug, trace, or a filter
+    #[arg(long, global = true, env = "ORRERY_LOG", value_name = "FILTER")]
+    pub log: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the control plane and one agent on this machine
+    #[command(after_help = examples::UP)]
+    Up(UpArguments),
+    /// Run the control plane
+    #[command(after_help = examples::SERVER)]
+    Server(ServerArguments),
+    /// Run an agent: the part that runs workloads on a machine
+    #[command(after_help = examples::AGENT)]
+    Agent(AgentArguments),
+    /// Create or change resources from files
+    #[command(after_help = examples::APPLY)]
+    Apply(ApplyArguments),
+    /// Show resources
+    #[command(after_help = examples::GET)]
+    Get(GetArguments),
+    /// Show everything about resources, with their conditions and events
+    #[command(after_help = examples::DESCRIBE)]
+    Describe(DescribeArguments),
+    /// Show what happened, oldest first
+    #[command(after_help = examples::EVENTS)]
+    Events(EventsArguments),
+    /// Show what an apply would change; exits with 1 when it would change something
+    #[command(after_help = examples::DIFF)]
+    Diff(DiffArguments),
+    /// Delete resources, by name, by label or as they stand in files
+    #[command(after_help = examples::DELETE)]
+    Delete(DeleteArguments),
+    /// Change a resource in an editor
+    #[command(after_help = examples::EDIT)]
+    Edit(EditArguments),
+    /// Change some fields of a resource
+    #[command(after_help = examples::PATCH)]
+    Patch(PatchArguments),
+    /// Set and remove labels
+    #[command(after_help = examples::LABEL)]
+    Label(ChangeArguments),
+    /// Set and remove annotations
+    #[command(after_help = examples::ANNOTATE)]
+    Annotate(ChangeArguments),
+    /// Wait until resources are as they should be
+    #[command(after_help = examples::WAIT)]
+    Wait(WaitArguments),
+    /// Explain a kind and its fields
+    #[command(after_help = examples::EXPLAIN)]
+    Explain(ExplainArguments),
+    /// Show the kinds that the server knows
+    #[command(after_help = examples::API_RESOURCES)]
+    ApiResources(ApiResourcesArguments),
+    /// Show and change the contexts: which servers there are, and how to reach them
+    #[command(after_help = examples::CONTEXT)]
+    Context(ContextArguments),
+    /// Print the script that teaches a shell to complete commands, kinds and names
+    #[command(after_help = examples::COMPLETION)]
+    Completion(CompletionArguments),
+    /// Write manual pages into a folder
+    #[command(after_help = examples::MAN)]
+    Man(ManArguments),
+    /// Write the reference (Markdown, one page per kind) into a folder
+    #[command(hide = true)]
+    Reference(ReferenceArguments),
+    /// Print a kubeconfig, with which kubectl and its like reach the server
+    #[command(after_help = examples::KUBECONFIG)]
+    Kubeconfig(KubeconfigArguments),
+    /// Save everything that the server keeps to a file, while it runs
+    #[command(after_help = examples::BACKUP)]
+    Backup(BackupArguments),
+    /// Make a new data folder out of a backup
+    #[command(after_help = examples::RESTORE)]
+    Restore(RestoreArguments),
+    /// Show the versions of this client and of the server
+    #[command(after_help = examples::VERSION)]
+    Version(VersionArguments),
+}

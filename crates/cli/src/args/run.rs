@@ -1,0 +1,84 @@
+//! Commands that run for as long as they are let.
+use super::Tls;
+use clap::Args;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct UpArguments {
+    /// Address to listen on
+    #[arg(long, default_value = "127.0.0.1:7443")]
+    pub listen: SocketAddr,
+    /// Folder that holds everything [default: ~/.local/share/orrery]
+    #[arg(long, env = "ORRERY_DATA_DIR", value_name = "FOLDER")]
+    pub data_dir: Option<PathBuf>,
+    /// Name of the agent beside the server
+    #[arg(long, default_value = "local")]
+    pub name: String,
+}
+
+#[derive(Debug, Args)]
+pub struct ServerArguments {
+    /// Address to listen on
+    #[arg(long, default_value = "127.0.0.1:7443")]
+    pub listen: SocketAddr,
+    /// Folder that holds everything [default: ~/.local/share/orrery]
+    #[arg(long, env = "ORRERY_DATA_DIR", value_name = "FOLDER")]
+    pub data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub store: StoreArguments,
+    /// Take plain connections from other machines too; only for networks that are safe
+    #[arg(long)]
+    pub allow_plain: bool,
+    /// Ending of the API groups, such as apps.SUFFIX
+    #[arg(long, default_value = orrery_api::DEFAULT_GROUP_SUFFIX, value_name = "SUFFIX")]
+    pub group_suffix: String,
+    #[command(flatten)]
+    pub tls: Tls,
+}
+
+/// Where a server keeps everything.
+#[derive(Debug, Default, Args)]
+pub struct StoreArguments {
+    /// etcd to use instead of the embedded store: etcd://HOST:PORT[,HOST:PORT][/ROOT]
+    #[arg(long, env = "ORRERY_STORE", value_name = "URL")]
+    pub store: Option<String>,
+    /// PEM file of the authority that signed etcd's certificates
+    #[arg(long, value_name = "FILE", requires = "store")]
+    pub etcd_root: Option<PathBuf>,
+    /// PEM file of the certificate to show etcd
+    #[arg(long, value_name = "FILE", requires = "etcd_root", requires = "etcd_key")]
+    pub etcd_certificate: Option<PathBuf>,
+    /// PEM file of its key
+    #[arg(long, value_name = "FILE", requires = "etcd_certificate")]
+    pub etcd_key: Option<PathBuf>,
+    /// Name to log in to etcd with
+    #[arg(long, value_name = "NAME", requires = "etcd_password_file")]
+    pub etcd_user: Option<String>,
+    /// File that holds the password
+    #[arg(long, value_name = "FILE", requires = "etcd_user")]
+    pub etcd_password_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct AgentArguments {
+    /// Name of this agent; a Node of this name appears
+    #[arg(long)]
+    pub name: String,
+    /// Server to connect to: http://HOST:PORT or https://HOST:PORT
+    #[arg(
+        long,
+        env = "ORRERY_SERVER",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:7443"
+    )]
+    pub server: String,
+    /// Folder that holds what the agent knows [default: ~/.local/share/orrery/agents/NAME]
+    #[arg(long, value_name = "FOLDER")]
+    pub data_dir: Option<PathBuf>,
+    /// Stop all workloads when the agent stops, instead of leaving them running
+    #[arg(long)]
+    pub stop_workloads: bool,
+    #[command(flatten)]
+    pub tls: Tls,
+}

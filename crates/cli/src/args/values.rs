@@ -1,0 +1,146 @@
+//! Values of options that are more than a word.
+use crate::output::jsonpath::{Path, Template};
+use anyhow::bail;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// How to print resources.
+#[derive(Clone, Debug, Default)]
+pub enum Format {
+    #[default]
+    Table,
+    Wide,
+    Yaml,
+    Json,
+    Name,
+    JsonPath(Template),
+}
+
+impl FromStr for Format {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        match text.split_once('=') {
+            None => match text {
+                "table" => Ok(Self::Table),
+                "wide" => Ok(Self::Wide),
+                "yaml" => Ok(Self::Yaml),
+                "json" => Ok(Self::Json),
+                "name" => Ok(Self::Name),
+                _ => bail!("write table, wide, yaml, json, name or jsonpath=TEMPLATE"),
+            },
+            Some(("jsonpath", template)) => Ok(Self::JsonPath(template.parse()?)),
+            Some((other, _)) => bail!("{other:?} takes no template; only jsonpath does"),
+        }
+    }
+}
+
+/// What to wait for.
+#[derive(Clone, Debug)]
+pub enum Aim {
+    /// The condition of this type has this status.
+    Condition {
+        r#type: String,
+        status: String,
+    },
+    Delete,
+    Create,
+    /// The value at a path is this text; any value when there is none.
+    JsonPath {
+        path: Path,
+        value: Option<String>,
+    },
+}
+
+impl FromStr for Aim {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        match text.split_once('=') {
+            None if text == "delete" => Ok(Self::Delete),
+            None if text == "create" => Ok(Self::Create),
+            Some(("condition", rest)) if !rest.is_empty() => {
+                let (r#type, status) = rest.split_once('=').unwrap_or((rest, "True"));
+                Ok(Self::Condition { r#type: r#type.to_owned(), status: status.to_owned() })
+            }
+            Some(("jsonpath", rest)) => aim_at_path(rest),
+            _ => bail!(
+                "write condition=TYPE, condition=TYPE=STATUS, delete, create, or jsonpath=PATH=VALUE"
+            ),
+        }
+    }
+}
+
+/// The value stands behind the braces; a path without braces ends at its last `=`.
+fn aim_at_path(text: &str) -> anyhow::Result<Aim> {
+    let (path, value) = match (text.rfind('}'), text.rsplit_once('=')) {
+        (Some(end), _) => (&text[..=end], text[end + 1..].strip_prefix('=')),
+        (None, Some((path, value))) => (path, Some(value)),
+        (None, None) => (text, None),
+    };
+    Ok(Aim::JsonPath { path: path.parse()?, value: value.map(str::to_owned) })
+}
+
+impl std::fmt::Display for Aim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Condition { r#type, status } if status == "True" => write!(f, "{type}"),
+            Self::Condition { r#type, status } => write!(f, "{type} to be {status}"),
+            Self::Delete => f.write_str("deletion"),
+            Self::Create => f.write_str("creation"),
+            Self::JsonPath { path, value: Some(value) } => write!(f, "{path} to be {value}"),
+            Self::JsonPath { path, value: None } => write!(f, "{path}"),
+        }
+    }
+}
+
+/// A span of time as people write it: `90s`, `5m`, `1h30m`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let plain =
+        if text.bytes().all(|b| b.is_ascii_digit()) { format!("{text}s") } else { text.into() };
+    let parsed: jiff::SignedDuration =
+        plain.parse().map_err(|_| "write it as 90s, 5m or 1h30m".to_owned())?;
+    Duration::try_from(parsed).map_err(|_| "it must not be negative".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_aim(text: &str, expect: &str) {
+        let said = text.parse::<Aim>().map_or_else(|_| "error".to_owned(), |aim| aim.to_string());
+        assert_eq!(said, expect, "{text}");
+    }
+
+    #[test]
+    fn what_can_be_waited_for() {
+        check_aim("condition=Ready", "Ready");
+        check_aim("condition=Ready=False", "Ready to be False");
+        check_aim("delete", "deletion");
+        check_aim("create", "creation");
+        check_aim("jsonpath={.status.state}=Running", "{.status.state} to be Running");
+        check_aim("jsonpath={.status.state}", "{.status.state}");
+        check_aim("jsonpath=.status.state=Running", "{.status.state} to be Running");
+        check_aim("condition", "error");
+        check_aim("condition=", "error");
+        check_aim("jsonpath={.a", "error");
+        check_aim("ready", "error");
+    }
+
+    #[test]
+    fn spans_of_time() {
+        let cases = [
+            ("90s", Some(90)),
+            ("5m", Some(300)),
+            ("1h30m", Some(5400)),
+            ("7", Some(7)),
+            ("0", Some(0)),
+            ("-1s", None),
+            ("soon", None),
+        ];
+        for (text, seconds) in cases {
+            assert_eq!(duration(text).ok().map(|d| d.as_secs()), seconds, "{text}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! `orrery events`.
+use super::happenings::{self, Happening};
+use crate::args::{EventsArguments, Global};
+use crate::exit::Interrupted;
+use crate::output::table::plain_lines;
+use crate::output::{print, style};
+use crate::session::{Scope, Session};
+use crate::signals::StopSignals;
+use crate::targets::{self, Resource};
+use crate::watching::{Change, Watches};
+
+pub async fn run(global: &Global, arguments: EventsArguments) -> anyhow::Result<()> {
+    let session = Session::open(global, &arguments.connection).await?;
+    let project = session.project(arguments.project.as_deref(), arguments.all_projects);
+    let regarding = match &arguments.regarding {
+        Some(word) => {
+            let (kind, name) = targets::slash(&session.known, word)?;
+            Some(Resource::new(&kind, &project, &name))
+        }
+        None => None,
+    };
+    let scope = happenings::scope(project, regarding.as_ref(), arguments.r#type.as_deref());
+    let headers = !arguments.no_headers;
+    if arguments.watch {
+        return follow(&session, &scope, headers).await;
+    }
+    let found = happenings::list(&session, &scope).await?;
+    if found.is_empty() {
+        let place = match scope.project.as_str() {
+            "" => String::new(),
+            project => format!(" in project {project} (-A looks in all)"),
+        };
+        print::note(&format!("no events{place}"));
+        return Ok(());
+    }
+    let lines = plain_lines(&happenings::rows(&found, print::now(), true), style::stdout());
+    print::lines(&lines[usize::from(!headers)..])
+}
+
+/// Everything so far, then each event as it happens.
+async fn follow(session: &Session, scope: &Scope, headers: bool) -> anyhow::Result<()> {
+    let mut signals = StopSignals::listen()?;
+    let mut watches = Watches::default();
+    watches.add(session, happenings::kind(session)?, scope, "").await?;
+    let mut initial = Some(Vec::new());
+    loop {
+        let (_, change) = tokio::select! {
+            () = signals.next() => return Err(Interrupted.into()),
+            change = watches.next() => change,
+        };
+        match (change?, initial.as_mut()) {
+            (Change::Is(event), Some(initial)) => initial.push(Happening(event)),
+            (Change::Complete, Some(_)) => {
+                let mut first = initial.take().unwrap_or_default();
+                happenings::sort(&mut first);
+                show(&first, headers)?;
+            }
+            (Change::Is(event), None) => show(&[Happening(event)], false)?,
+            (Change::Gone(_) | Change::Complete, _) => {}
+        }
+    }
+}
+
+/// Lines with columns of a fixed width, because what comes later is not known yet.
+fn show(events: &[Happening], headers: bool) -> anyhow::Result<()> {
+    const WIDTHS: [usize; 5] = [9, 5, 7, 16, 28];
+    let now = print::now();
+    let style = style::stdout();
+    let mut lines = Vec::new();
+    let pad = |row: &[String]| {
+        let cells = row.iter().enumerate().map(|(at, cell)| match WIDTHS.get(at) {
+            Some(width) => format!("{cell:<width$}"),
+            None => cell.clone(),
+        });
+        cells.collect::<Vec<_>>().join("   ")
+    };
+    if headers {
+        lines.push(style.strong(&pad(&happenings::header(true))));
+    }
+    lines.extend(events.iter().map(|event| pad(&event.row(now, true))));
+    print::lines(&lines)
+}

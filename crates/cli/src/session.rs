@@ -1,0 +1,143 @@
+//! One server, asked for one command: what it knows, and its resources as JSON.
+use crate::args::{Connection, Global};
+use crate::connection::Target;
+use crate::kinds;
+use crate::output::print;
+use orrery_client::{Commander, Error};
+use orrery_proto::hub::v1::apply_request::Mode;
+use orrery_proto::hub::v1::apply_response::Outcome;
+use orrery_proto::hub::v1::{
+    ApplyRequest, DiscoverResponse, Encoding, GetRequest, KindInfo, ListRequest, Resource,
+    ResourceName, resource::Body,
+};
+use serde_json::Value;
+
+/// Whose fields they are that this command line sets.
+const FIELD_MANAGER: &str = "orrery";
+
+pub struct Session {
+    pub target: Target,
+    pub server: Commander,
+    pub known: DiscoverResponse,
+    /// Whether who set which field is shown too.
+    pub managed_fields: bool,
+}
+
+/// Which resources of a kind.
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    /// Empty means all projects.
+    pub project: String,
+    pub labels: String,
+    pub fields: String,
+}
+
+/// How a resource is written.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Writing {
+    /// Check everything, store nothing.
+    pub dry_run: bool,
+    /// Take fields that others set.
+    pub force: bool,
+}
+
+/// A part of a list.
+pub struct Page {
+    pub objects: Vec<Value>,
+    pub resource_version: String,
+    /// Hand it back for the next part; empty at the end.
+    pub next: String,
+}
+
+impl Session {
+    pub async fn open(global: &Global, connection: &Connection) -> anyhow::Result<Self> {
+        let target = Target::find(global, connection)?;
+        let server = target.connect().await?;
+        let known = server.discover().await?;
+        Ok(Self { target, server, known, managed_fields: false })
+    }
+
+    /// The project to look in; empty for all.
+    pub fn project(&self, given: Option<&str>, everywhere: bool) -> String {
+        if everywhere { String::new() } else { self.target.project(given) }
+    }
+
+    pub async fn get(&self, name: &ResourceName) -> Result<Value, anyhow::Error> {
+        let request = GetRequest { name: Some(name.clone()), encoding: Encoding::Json.into() };
+        self.read(self.server.get(request).await?.resource.as_ref())
+    }
+
+    fn read(&self, resource: Option<&Resource>) -> anyhow::Result<Value> {
+        if self.managed_fields { print::whole_json(resource) } else { print::json(resource) }
+    }
+
+    /// The same, where absence is an answer.
+    pub async fn find(&self, name: &ResourceName) -> anyhow::Result<Option<Value>> {
+        match self.get(name).await {
+            Err(error) if reason(&error) == Some("NotFound") => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
+    /// One part of a list, as large as the server likes.
+    pub async fn page(&self, kind: &KindInfo, scope: &Scope, next: String) -> anyhow::Result<Page> {
+        let request = ListRequest {
+            api_version: kinds::api_version(kind),
+            kind: kind.kind.clone(),
+            project: if kind.cluster_scoped { String::new() } else { scope.project.clone() },
+            label_selector: scope.labels.clone(),
+            field_selector: scope.fields.clone(),
+            limit: 0,
+            r#continue: next,
+            encoding: Encoding::Json.into(),
+        };
+        let page = self.server.list(request).await?;
+        let objects = page.items.iter().map(|item| self.read(Some(item)));
+        Ok(Page {
+            objects: objects.collect::<Result<_, _>>()?,
+            resource_version: page.resource_version,
+            next: page.r#continue,
+        })
+    }
+
+    /// The whole list.
+    pub async fn list(&self, kind: &KindInfo, scope: &Scope) -> anyhow::Result<Vec<Value>> {
+        let mut page = self.page(kind, scope, String::new()).await?;
+        let mut all = std::mem::take(&mut page.objects);
+        while !page.next.is_empty() {
+            page = self.page(kind, scope, page.next).await?;
+            all.append(&mut page.objects);
+        }
+        Ok(all)
+    }
+
+    /// Writes a resource.
+    pub async fn write(
+        &self,
+        object: &Value,
+        mode: Mode,
+        how: Writing,
+    ) -> Result<(Value, Outcome), anyhow::Error> {
+        let resource =
+            Resource { body: Some(Body::Json(object.to_string())), ..Resource::default() };
+        let request = ApplyRequest {
+            resource: Some(resource),
+            encoding: Encoding::Json.into(),
+            field_manager: FIELD_MANAGER.to_owned(),
+            dry_run: how.dry_run,
+            force: how.force,
+            subresource: String::new(),
+            mode: mode.into(),
+        };
+        let response = self.server.apply(request).await?;
+        Ok((print::json(response.resource.as_ref())?, response.outcome()))
+    }
+}
+
+/// The server's one word for an error, where the server said it.
+pub fn reason(error: &anyhow::Error) -> Option<&str> {
+    match error.downcast_ref::<Error>() {
+        Some(Error::Api(error)) => Some(error.reason.as_str()),
+        Some(_) | None => None,
+    }
+}

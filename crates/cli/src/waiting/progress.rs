@@ -1,0 +1,65 @@
+//! How the waiting goes, for the person who waits.
+use super::judge::Verdict;
+use crate::output::screen::Screen;
+use crate::output::{print, style};
+use anyhow::Context as _;
+
+/// What is told where lines cannot be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Every change.
+    Changes,
+    /// Only that something is done.
+    Results,
+}
+
+/// Tells of verdicts: on a terminal one line per resource that changes in place, else one line per
+/// change.
+pub struct Progress {
+    titles: Vec<String>,
+    /// What was last said of each.
+    said: Vec<String>,
+    style: Style,
+    screen: Option<Screen>,
+}
+
+impl Progress {
+    pub fn new(titles: Vec<String>, style: Style) -> Self {
+        let screen = print::is_terminal().then(Screen::default);
+        Self { said: vec![String::new(); titles.len()], titles, style, screen }
+    }
+
+    /// The verdict on one of them is another one.
+    pub fn changed(&mut self, place: usize, verdicts: &[Verdict]) -> anyhow::Result<()> {
+        if self.screen.is_some() {
+            return self.redraw(verdicts);
+        }
+        let text = words(&verdicts[place]);
+        if self.said[place] == text || (self.style == Style::Results && !verdicts[place].is_done())
+        {
+            return Ok(());
+        }
+        print::line(&format!("{} {text}", self.titles[place]))?;
+        self.said[place] = text;
+        Ok(())
+    }
+
+    /// Shows everything; nothing is written when nothing differs.
+    pub fn redraw(&mut self, verdicts: &[Verdict]) -> anyhow::Result<()> {
+        let Some(screen) = &mut self.screen else { return Ok(()) };
+        let width = self.titles.iter().map(|title| title.chars().count()).max().unwrap_or(0);
+        let pairs = self.titles.iter().zip(verdicts);
+        let lines = pairs.map(|(title, verdict)| format!("{title:<width$}   {}", words(verdict)));
+        screen.show(lines.collect()).context("write to the terminal")
+    }
+}
+
+fn words(verdict: &Verdict) -> String {
+    let style = style::stdout();
+    match verdict {
+        Verdict::Done(word) => style.good(word),
+        Verdict::Open(why) if why.is_empty() => style.faint("waiting"),
+        Verdict::Open(why) => format!("{}{why}", style.busy("waiting: ")),
+        Verdict::Hopeless(why) => style.bad(why),
+    }
+}
