@@ -30,6 +30,7 @@ mod agent;
 mod assignments;
 mod clock;
 mod config;
+mod dependencies;
 mod desired;
 mod disk;
 mod error;

@@ -3,13 +3,15 @@ use crate::agents::assignments::Assignments;
 use crate::agents::nodes::Nodes;
 use crate::agents::states::States;
 use crate::middleware::Senders;
-use crate::workloads::INSTANCES_FINALIZER;
-use crate::workloads::controller::WorkloadReconciler;
-use orrery_api::Object;
+use crate::workloads::controller::{Views, WorkloadReconciler};
+use crate::workloads::graph::Graph;
+use crate::workloads::placement::Seat;
+use crate::workloads::{INSTANCES_FINALIZER, validate};
+use orrery_api::{Object, SchemeBuilder};
 use orrery_hub::{Error, Hub, HubBuilder, ObjectName};
 use orrery_proto::apps::v1::{Workload, WorkloadInstance, WorkloadInstanceSpec};
 use orrery_proto::infra::v1::Node;
-use orrery_runtime::{Controller, OnEnd, Reflector, Tasks, View};
+use orrery_runtime::{Change, Controller, OnEnd, Reflector, Tasks, View};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -25,7 +27,7 @@ pub struct Fleet {
     assignments: Arc<Assignments>,
     states: States,
     nodes: Nodes,
-    synced: watch::Receiver<bool>,
+    synced: [watch::Receiver<bool>; 2],
 }
 
 /// What runs beside the connections.
@@ -38,6 +40,11 @@ pub struct FleetParts {
 }
 
 impl Fleet {
+    /// Says what a workload must be like.
+    pub fn rules(builder: SchemeBuilder) -> SchemeBuilder {
+        builder.validator("orrery.apps.v1.Workload", validate::workload)
+    }
+
     /// Says what new workloads get.
     pub fn register(builder: HubBuilder) -> HubBuilder {
         builder.on_create("orrery.apps.v1.Workload", |object: &mut Object| {
@@ -52,14 +59,31 @@ impl Fleet {
     /// Puts the parts together; nothing runs before [`FleetParts::spawn`].
     pub fn parts(hub: &Hub) -> Result<FleetParts, Error> {
         let senders = Arc::new(Senders::default());
-        let assignments = Arc::new(Assignments::new(senders.clone()));
         let mut instances = Reflector::indexed(hub.resources()?, by_workload);
-        let nodes = Reflector::new(hub.resources()?);
-        let mut workloads = Reflector::<Workload>::new(hub.resources()?);
-        let reconciler = WorkloadReconciler::new(hub, instances.view(), nodes.view())?;
-        let controller = Controller::new("workloads", reconciler);
-        let queue = controller.queue();
-        workloads.on_change(move |change| queue.add(change.name.clone()));
+        let mut nodes = Reflector::new(hub.resources()?);
+        let mut workloads = Reflector::indexed(hub.resources()?, by_selector);
+        let assignments = Arc::new(Assignments::new(senders.clone(), workloads.view()));
+        let views = Views {
+            workloads: workloads.view(),
+            instances: instances.view(),
+            nodes: nodes.view(),
+            graph: Arc::new(Graph::default()),
+        };
+        let controller = Controller::new("workloads", WorkloadReconciler::new(hub, views.clone())?);
+        let (queue, index) = (controller.queue(), assignments.clone());
+        workloads.on_change(move |change| {
+            queue.add(change.name.clone());
+            views.graph.take(change).into_iter().for_each(|concerned| queue.add(concerned));
+            index.tell_dependents(change);
+        });
+        let (queue, placed) = (controller.queue(), workloads.view());
+        nodes.on_change(move |change: &Change<Node>| {
+            let seat = |node: &Option<Arc<Node>>| node.as_deref().map(Seat::of);
+            if seat(&change.old) != seat(&change.new) {
+                let concerned = placed.indexed(BY_SELECTOR).into_iter();
+                concerned.for_each(|(workload, _)| queue.add(workload));
+            }
+        });
         let queue = controller.queue();
         let index = assignments.clone();
         instances.on_change(move |change| {
@@ -72,7 +96,7 @@ impl Fleet {
         let fleet = Fleet {
             states: States::new(hub, assignments.clone())?,
             nodes: Nodes::new(hub)?,
-            synced: instances.synced(),
+            synced: [instances.synced(), workloads.synced()],
             senders,
             assignments,
         };
@@ -97,9 +121,10 @@ impl Fleet {
 
     /// Returns when every assignment is known; an agent that was told less would stop the rest.
     pub async fn ready(&self) {
-        let mut synced = self.synced.clone();
-        // The sender lives as long as the reflector; when it is gone the server is stopping.
-        let _ = synced.wait_for(|synced| *synced).await;
+        for mut synced in self.synced.clone() {
+            // The sender lives as long as the reflector; when it is gone the server is stopping.
+            let _ = synced.wait_for(|synced| *synced).await;
+        }
     }
 
     /// An agent's connection broke.
@@ -145,6 +170,14 @@ impl FleetParts {
         tasks.spawn("node-sweep", OnEnd::Ignore, sweep);
         self.fleet
     }
+}
+
+/// The index key of every workload that is placed by labels: nodes that change concern them.
+const BY_SELECTOR: &str = "by selector";
+
+fn by_selector(_: &ObjectName, workload: &Workload) -> Option<String> {
+    let placement = workload.spec.as_ref()?.placement.as_ref()?;
+    placement.selector.as_ref().map(|_| BY_SELECTOR.to_owned())
 }
 
 /// The index key of a copy: its workload.

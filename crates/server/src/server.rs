@@ -69,8 +69,8 @@ impl Server {
         let store = Store::start(engine.clone(), orrery_store::StoreOptions::default()).await?;
         let scheme = Scheme::builder()
             .group_suffix(options.group_suffix)
-            .descriptors(orrery_proto::FILE_DESCRIPTOR_SET)
-            .build()?;
+            .descriptors(orrery_proto::FILE_DESCRIPTOR_SET);
+        let scheme = Fleet::rules(scheme).build()?;
         let builder = Hub::builder(Arc::new(scheme), store.clone());
         let hub = orrery_lifecycle::register(Fleet::register(builder)).build()?;
         orrery_lifecycle::ensure_projects(&hub).await?;

@@ -18,6 +18,7 @@ mod tests;
 
 use crate::assignments::Assignments;
 use crate::config::{AgentConfig, OnStop};
+use crate::dependencies::Dependencies;
 use crate::model::InstanceId;
 use crate::plan::{Timing, plan};
 use crate::report::Reporter;
@@ -83,6 +84,7 @@ struct Agent {
     wakes: BTreeSet<(Instant, InstanceId)>,
     tasks: JoinSet<(InstanceId, Event)>,
     reporter: Reporter,
+    dependencies: Dependencies,
     tools: Tools,
     timing: Timing,
     on_stop: OnStop,
@@ -127,6 +129,7 @@ impl Agent {
             wakes: BTreeSet::new(),
             tasks: JoinSet::new(),
             reporter: Reporter::default(),
+            dependencies: Dependencies::default(),
             tools,
             timing: config.timing,
             on_stop: config.on_stop,
@@ -187,7 +190,7 @@ impl Agent {
         if instance.busy {
             return;
         }
-        let desired = instance.desired(self.halting);
+        let desired = instance.desired(self.halting, &self.dependencies);
         let planned = plan(&desired, &instance.observed, &self.timing, Instant::now());
         let old_wake = std::mem::replace(&mut instance.wake, planned.wake);
         // Before the first look there is nothing to say.
@@ -248,7 +251,8 @@ impl Agent {
         self.halting = true;
         self.drive_all();
         let longest = self.instances.values().filter(|instance| !instance.is_settled());
-        let longest = longest.map(|instance| instance.desired(true).grace).max();
+        let longest =
+            longest.map(|instance| instance.desired(true, &self.dependencies).grace).max();
         let patience = longest.unwrap_or_default() + 2 * self.timing.kill_patience + HALT_SLACK;
         let deadline = Instant::now() + patience;
         while self.instances.values().any(|instance| !instance.is_settled()) {

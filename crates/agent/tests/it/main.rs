@@ -4,6 +4,7 @@
 mod adoption;
 mod assignments;
 mod chaos;
+mod dependencies;
 mod lifecycle;
 mod process;
 mod reporting;

@@ -4,7 +4,10 @@
 //! word about an instance takes the place of an older one that was not sent yet, and a full set
 //! takes the place of everything. So an agent that does not read costs nobody anything.
 use indexmap::IndexMap;
-use orrery_proto::fleet::v1::{AssignmentSet, ServerHello, ServerMessage, server_message::Message};
+use orrery_proto::fleet::v1::{
+    AssignmentSet, DependencyState, DependencyStates, ServerHello, ServerMessage,
+    server_message::Message,
+};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +22,9 @@ pub struct Outbox {
 #[derive(Debug, Default)]
 struct Pending {
     hello: Option<ServerHello>,
+    /// By project and name of the workload: how far those have come that the agent's copies wait
+    /// for. They go before the copies, so that no copy waits without need.
+    dependencies: IndexMap<(String, String), String>,
     set: Option<AssignmentSet>,
     /// By instance id, in the order of the first unsent word about each.
     updates: IndexMap<String, Message>,
@@ -73,6 +79,10 @@ impl Pending {
         let Some(message) = message.message else { return };
         match message {
             Message::Hello(hello) => self.hello = Some(hello),
+            Message::Dependencies(DependencyStates { states }) => {
+                let keyed = states.into_iter().map(|s| ((s.project, s.workload), s.state));
+                self.dependencies.extend(keyed);
+            }
             Message::Set(set) => {
                 self.updates.clear();
                 self.set = Some(set);
@@ -90,8 +100,18 @@ impl Pending {
         let hello = self.hello.take().map(Message::Hello);
         let set = self.set.take().map(Message::Set);
         let updates = std::mem::take(&mut self.updates).into_values();
-        let messages = hello.into_iter().chain(set).chain(updates);
+        let dependencies = self.take_dependencies().map(Message::Dependencies);
+        let messages = hello.into_iter().chain(dependencies).chain(set).chain(updates);
         messages.map(|message| ServerMessage { message: Some(message) }).collect()
+    }
+}
+
+impl Pending {
+    fn take_dependencies(&mut self) -> Option<DependencyStates> {
+        let dependencies = std::mem::take(&mut self.dependencies);
+        let state = |((project, workload), state)| DependencyState { project, workload, state };
+        let states: Vec<DependencyState> = dependencies.into_iter().map(state).collect();
+        (!states.is_empty()).then_some(DependencyStates { states })
     }
 }
 
@@ -128,6 +148,23 @@ mod tests {
         outbox.push([assign("a", 1), unassign("a"), assign("b", 1)]);
         outbox.push([set(), unassign("c")]);
         assert_eq!(outbox.next().await, Some(vec![set(), unassign("c")]));
+    }
+
+    #[tokio::test]
+    async fn dependencies_go_first_and_only_their_newest_state() {
+        let state = |workload: &str, state: &str| DependencyState {
+            project: "p".into(),
+            workload: workload.into(),
+            state: state.into(),
+        };
+        let states = |states: Vec<DependencyState>| ServerMessage {
+            message: Some(Message::Dependencies(DependencyStates { states })),
+        };
+        let outbox = Outbox::default();
+        outbox.push([assign("a", 1), states(vec![state("db", "Pending"), state("x", "Failed")])]);
+        outbox.push([states(vec![state("db", "Running")])]);
+        let first = states(vec![state("db", "Running"), state("x", "Failed")]);
+        assert_eq!(outbox.next().await, Some(vec![first, assign("a", 1)]));
     }
 
     #[tokio::test]

@@ -1,44 +1,80 @@
 //! The workload controller: asks the plan and does what it says.
+use super::graph::Graph;
+use super::placement::Seat;
+use super::plan::Surroundings;
 use super::{AGENT_FINALIZER, INSTANCES_FINALIZER, plan, summary};
 use async_trait::async_trait;
 use orrery_hub::{Clock, Error, Hub, ObjectName, Resources};
 use orrery_proto::apps::v1::{Workload, WorkloadInstance};
+use orrery_proto::core::v1::Project;
 use orrery_proto::infra::v1::Node;
 use orrery_proto::meta::v1::ObjectMeta;
 use orrery_runtime::{Next, Reconciler, View};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// What the watches of the fleet have told.
+#[derive(Clone)]
+pub struct Views {
+    pub workloads: Arc<View<Workload>>,
+    pub instances: Arc<View<WorkloadInstance>>,
+    pub nodes: Arc<View<Node>>,
+    pub graph: Arc<Graph>,
+}
 
 pub struct WorkloadReconciler {
     workloads: Resources<Workload>,
     instances: Resources<WorkloadInstance>,
-    instance_view: Arc<View<WorkloadInstance>>,
-    node_view: Arc<View<Node>>,
+    projects: Resources<Project>,
+    views: Views,
     clock: Arc<dyn Clock>,
 }
 
 impl WorkloadReconciler {
-    pub fn new(
-        hub: &Hub,
-        instance_view: Arc<View<WorkloadInstance>>,
-        node_view: Arc<View<Node>>,
-    ) -> Result<Self, Error> {
+    pub fn new(hub: &Hub, views: Views) -> Result<Self, Error> {
         Ok(Self {
             workloads: hub.resources()?,
             instances: hub.resources()?,
-            instance_view,
-            node_view,
+            projects: hub.resources()?,
+            views,
             clock: hub.clock().clone(),
         })
     }
 
     fn copies(&self, key: &ObjectName) -> Vec<WorkloadInstance> {
-        let copies = self.instance_view.indexed(&key.to_string());
+        let copies = self.views.instances.indexed(&key.to_string());
         copies.into_iter().map(|(_, instance)| WorkloadInstance::clone(&instance)).collect()
     }
 
-    fn nodes(&self) -> BTreeSet<String> {
-        self.node_view.names().into_iter().map(|name| name.name).collect()
+    async fn surroundings(
+        &self,
+        key: &ObjectName,
+        workload: &Workload,
+    ) -> Result<Surroundings, Error> {
+        let cycle = self.views.graph.cycle(key);
+        // In a circle nobody can go first.
+        let held = deleting(&workload.metadata) && cycle.is_none();
+        let goes_first = if held { self.goes_first(key).await? } else { None };
+        Ok(Surroundings { nodes: self.nodes(), cycle, goes_first })
+    }
+
+    fn nodes(&self) -> BTreeMap<String, Seat> {
+        let seat = |(name, node): (ObjectName, Arc<Node>)| (name.name, Seat::of(&node));
+        self.views.nodes.all().into_iter().map(seat).collect()
+    }
+
+    /// A workload that depends on this one and goes too, with its project or by itself.
+    async fn goes_first(&self, key: &ObjectName) -> Result<Option<String>, Error> {
+        let dependents = self.views.graph.dependents(key);
+        if dependents.is_empty() {
+            return Ok(None);
+        }
+        let project = self.projects.find(&ObjectName::new("", &key.project)).await?;
+        let all_go = project.is_none_or(|project| deleting(&project.metadata));
+        let mut there =
+            dependents.iter().filter_map(|name| Some((name, self.views.workloads.get(name)?)));
+        let first = there.find(|(_, dependent)| all_go || deleting(&dependent.metadata));
+        Ok(first.map(|(name, _)| name.name.clone()))
     }
 
     async fn carry_out(&self, project: &str, plan: &plan::Plan) -> Result<(), Error> {
@@ -75,13 +111,14 @@ impl Reconciler<ObjectName> for WorkloadReconciler {
     async fn reconcile(&self, key: &ObjectName) -> Result<Next, Error> {
         let Some(workload) = self.workloads.find(key).await? else { return Ok(Next::AwaitChange) };
         let copies = self.copies(key);
-        let plan = plan::plan(&workload, &copies, &self.nodes());
+        let around = self.surroundings(key, &workload).await?;
+        let plan = plan::plan(&workload, &copies, &around);
         self.carry_out(&key.project, &plan).await?;
         if plan.finished {
             ignore_gone(release(&self.workloads, key, INSTANCES_FINALIZER).await)?;
             return Ok(Next::AwaitChange);
         }
-        let status = summary::summarize(&workload, &copies, self.clock.now());
+        let status = summary::summarize(&workload, &copies, &plan, self.clock.now());
         if workload.status.as_ref() != Some(&status) {
             let metadata = named(&key.project, &key.name);
             let next = Workload { metadata, status: Some(status), ..Workload::default() };
@@ -107,6 +144,10 @@ pub(crate) fn ignore_gone(outcome: Result<(), Error>) -> Result<(), Error> {
         Err(Error::NotFound { .. } | Error::ProjectNotFound { .. }) => Ok(()),
         other => other,
     }
+}
+
+fn deleting(metadata: &Option<ObjectMeta>) -> bool {
+    metadata.as_ref().is_some_and(|metadata| metadata.deletion_timestamp.is_some())
 }
 
 fn named(project: &str, name: &str) -> Option<ObjectMeta> {

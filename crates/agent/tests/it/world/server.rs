@@ -2,8 +2,8 @@
 use super::{PATIENCE, Program};
 use orrery_proto::apps::v1::WorkloadInstanceStatus;
 use orrery_proto::fleet::v1::{
-    Assignment, AssignmentSet, FromServer, ServerHello, ServerMessage, ToServer, Unassign,
-    server_message::Message, to_server,
+    Assignment, AssignmentSet, DependencyState, DependencyStates, FromServer, ServerHello,
+    ServerMessage, ToServer, Unassign, server_message::Message, to_server,
 };
 use std::collections::BTreeMap;
 use tokio::sync::mpsc;
@@ -43,6 +43,17 @@ impl Server {
         let assignments: Vec<Assignment> =
             programs.iter().map(|program| program.assignment()).collect();
         self.send(vec![Some(Message::Set(AssignmentSet { assignments }))]).await;
+    }
+
+    /// Says how a workload is that programs may wait for.
+    pub async fn say(&self, workload: &str, state: &str) {
+        let state = DependencyState {
+            project: "shop".into(),
+            workload: workload.into(),
+            state: state.into(),
+        };
+        let states = DependencyStates { states: vec![state] };
+        self.send(vec![Some(Message::Dependencies(states))]).await;
     }
 
     pub async fn unassign(&self, program: &Program) {
