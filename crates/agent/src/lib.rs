@@ -35,6 +35,7 @@ mod desired;
 mod disk;
 mod error;
 mod lock;
+mod logs;
 pub mod model;
 pub mod plan;
 mod procfs;

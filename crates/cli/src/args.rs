@@ -53,6 +53,11 @@ pub enum Command {
         after_help = "Examples:\n  orrery delete workload hello -p demo\n  orrery delete -f hello.yaml"
     )]
     Delete(DeleteArguments),
+    /// Show what a workload has written
+    #[command(
+        after_help = "Examples:\n  orrery logs hello -p hello\n  orrery logs -f --tail 20 hello -p hello"
+    )]
+    Logs(LogsArguments),
     /// Show the versions of this client and of the server
     Version(VersionArguments),
 }
@@ -223,6 +228,23 @@ pub struct DeleteArguments {
     /// What is not there is no error
     #[arg(long)]
     pub ignore_not_found: bool,
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+#[derive(Debug, Args)]
+pub struct LogsArguments {
+    /// Name of a workload, for all its copies, or of a workload instance
+    pub name: String,
+    /// Project to look in [default: the context's, else default]
+    #[arg(short, long)]
+    pub project: Option<String>,
+    /// Go on with what is written later
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Begin so many lines before the end [default: with everything that is kept]
+    #[arg(long, value_name = "LINES", value_parser = clap::value_parser!(i64).range(0..))]
+    pub tail: Option<i64>,
     #[command(flatten)]
     pub connection: Connection,
 }

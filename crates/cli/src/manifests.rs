@@ -39,8 +39,8 @@ pub fn check(manifests: &[Manifest], server: &DiscoverResponse) -> anyhow::Resul
     }
     let scheme = Scheme::builder()
         .group_suffix(&server.group_suffix)
-        .descriptors(orrery_proto::FILE_DESCRIPTOR_SET)
-        .build()?;
+        .descriptors(orrery_proto::FILE_DESCRIPTOR_SET);
+    let scheme = orrery_server::rules(scheme).build()?;
     let problems: Vec<String> =
         manifests.iter().flat_map(|manifest| problems(&scheme, manifest)).collect();
     if problems.is_empty() {

@@ -4,8 +4,8 @@ use crate::error::{ApiError, Error};
 use futures::StreamExt;
 use orrery_proto::fleet::v1::commander_connection_client::CommanderConnectionClient;
 use orrery_proto::fleet::v1::{
-    CancelRequest, CommanderFromServer, CommanderHello, CommanderToServer, commander_from_server,
-    commander_to_server,
+    CancelRequest, CommanderFromServer, CommanderHello, CommanderToServer, LogsRequest,
+    LogsResponse, commander_from_server, commander_to_server,
 };
 use orrery_proto::hub::v1 as hub;
 use parking_lot::Mutex;
@@ -121,6 +121,11 @@ impl Commander {
         Ok(Watch { replies: self.send(Request::Watch(request)).await? })
     }
 
+    /// The output of copies until there is no more, or the caller drops it.
+    pub async fn logs(&self, request: LogsRequest) -> Result<Logs, Error> {
+        Ok(Logs { replies: self.send(Request::Logs(request)).await? })
+    }
+
     async fn ask(&self, request: Request) -> Result<Reply, Error> {
         let mut replies = self.send(request).await?;
         replies.next().await?.ok_or(Error::Unexpected)
@@ -192,6 +197,21 @@ impl Watch {
     pub async fn next(&mut self) -> Result<Option<hub::WatchResponse>, Error> {
         match self.replies.next().await? {
             Some(Reply::Watch(event)) => Ok(Some(event)),
+            Some(other) => unexpected(other),
+            None => Ok(None),
+        }
+    }
+}
+
+/// The output of copies.
+pub struct Logs {
+    replies: Replies,
+}
+
+impl Logs {
+    pub async fn next(&mut self) -> Result<Option<LogsResponse>, Error> {
+        match self.replies.next().await? {
+            Some(Reply::Logs(piece)) => Ok(Some(piece)),
             Some(other) => unexpected(other),
             None => Ok(None),
         }

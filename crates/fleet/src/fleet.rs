@@ -1,5 +1,6 @@
 //! The server core of the fleet: its parts, put together once.
 use crate::agents::assignments::Assignments;
+use crate::agents::logs::Logs;
 use crate::agents::nodes::Nodes;
 use crate::agents::states::States;
 use crate::middleware::Senders;
@@ -8,7 +9,7 @@ use crate::workloads::graph::Graph;
 use crate::workloads::placement::Seat;
 use crate::workloads::{INSTANCES_FINALIZER, validate};
 use orrery_api::{Object, SchemeBuilder};
-use orrery_hub::{Error, Hub, HubBuilder, ObjectName};
+use orrery_hub::{Error, Hub, HubBuilder, ObjectName, Resources};
 use orrery_proto::apps::v1::{Workload, WorkloadInstance, WorkloadInstanceSpec};
 use orrery_proto::infra::v1::Node;
 use orrery_runtime::{Change, Controller, OnEnd, Reflector, Tasks, View};
@@ -27,6 +28,9 @@ pub struct Fleet {
     assignments: Arc<Assignments>,
     states: States,
     nodes: Nodes,
+    logs: Arc<Logs>,
+    workloads: Resources<Workload>,
+    instances: Resources<WorkloadInstance>,
     synced: [watch::Receiver<bool>; 2],
 }
 
@@ -96,6 +100,9 @@ impl Fleet {
         let fleet = Fleet {
             states: States::new(hub, assignments.clone())?,
             nodes: Nodes::new(hub)?,
+            logs: Arc::new(Logs::new(senders.clone())),
+            workloads: hub.resources()?,
+            instances: hub.resources()?,
             synced: [instances.synced(), workloads.synced()],
             senders,
             assignments,
@@ -113,6 +120,14 @@ impl Fleet {
 
     pub fn states(&self) -> &States {
         &self.states
+    }
+
+    pub fn logs(&self) -> &Arc<Logs> {
+        &self.logs
+    }
+
+    pub(crate) fn named_kinds(&self) -> (&Resources<Workload>, &Resources<WorkloadInstance>) {
+        (&self.workloads, &self.instances)
     }
 
     pub fn nodes(&self) -> &Nodes {

@@ -15,6 +15,7 @@ pub mod middleware;
 pub mod workloads;
 
 mod fleet;
+mod logs;
 
 pub use fleet::{Fleet, FleetParts};
 pub use middleware::hello::VERSION;

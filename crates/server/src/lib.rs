@@ -18,7 +18,7 @@ mod server;
 
 pub use listener::Listener;
 pub use options::{ServerOptions, StoreOptions};
-pub use server::{Connections, Error, Server};
+pub use server::{Connections, Error, Server, rules};
 
 /// The version of this build.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

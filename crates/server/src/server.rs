@@ -5,7 +5,7 @@ use crate::grpc::hub::HubService;
 use crate::listener::Listener;
 use crate::options::{ServerOptions, StoreOptions};
 use crate::rest;
-use orrery_api::{Scheme, SchemeError};
+use orrery_api::{Scheme, SchemeBuilder, SchemeError};
 use orrery_fleet::Fleet;
 use orrery_fleet::agents::connection::AgentConnections;
 use orrery_fleet::agents::grpc::AgentService;
@@ -70,7 +70,7 @@ impl Server {
         let scheme = Scheme::builder()
             .group_suffix(options.group_suffix)
             .descriptors(orrery_proto::FILE_DESCRIPTOR_SET);
-        let scheme = Fleet::rules(scheme).build()?;
+        let scheme = rules(scheme).build()?;
         let builder = Hub::builder(Arc::new(scheme), store.clone());
         let hub = orrery_lifecycle::register(Fleet::register(builder)).build()?;
         orrery_lifecycle::ensure_projects(&hub).await?;
@@ -98,8 +98,8 @@ impl Server {
         orrery_lifecycle::spawn(&self.hub, tasks)?;
         let fleet = Fleet::parts(&self.hub)?.spawn(tasks);
         let api = HubApi::new(self.hub.clone());
-        let agents = AgentConnections::new(fleet, stop.clone());
-        let commands = Arc::new(Commands::new(api.clone()));
+        let agents = AgentConnections::new(fleet.clone(), stop.clone());
+        let commands = Arc::new(Commands::new(api.clone(), fleet));
         let commanders = CommanderConnections::new(commands, stop.clone());
         let connections = Connections { agents: agents.clone(), commanders: commanders.clone() };
         let router = grpc_routes(api, agents.clone(), commanders.clone())?;
@@ -115,6 +115,11 @@ impl Server {
         });
         Ok(connections)
     }
+}
+
+/// What resources must be like beyond what their definitions say.
+pub fn rules(scheme: SchemeBuilder) -> SchemeBuilder {
+    Fleet::rules(scheme)
 }
 
 fn grpc_routes(

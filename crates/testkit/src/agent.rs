@@ -126,7 +126,10 @@ impl FakeAgent {
                 }
                 server_message::Message::Hello(_)
                 | server_message::Message::Unassign(_)
-                | server_message::Message::Dependencies(_) => {}
+                | server_message::Message::Dependencies(_)
+                | server_message::Message::Log(_)
+                | server_message::Message::LogCredit(_)
+                | server_message::Message::LogCancel(_) => {}
             }
         }
     }

@@ -17,6 +17,9 @@ impl Agent {
                 Some(Message::Assign(assignment)) => self.assign(assignment),
                 Some(Message::Unassign(Unassign { id })) => self.unassign(&id),
                 Some(Message::Dependencies(states)) => self.depend(states),
+                Some(Message::Log(request)) => self.logs.begin(request),
+                Some(Message::LogCredit(paid)) => self.logs.pay(&paid.stream, paid.chunks),
+                Some(Message::LogCancel(cancel)) => self.logs.cancel(&cancel.stream),
                 None => self.unknown(),
             }
         }
@@ -34,6 +37,7 @@ impl Agent {
         let (version, epoch) = (&hello.version, hello.session_epoch);
         tracing::info!(%version, epoch, instances = self.instances.len(), "connected");
         self.dependencies.forget();
+        self.logs.forget();
         self.reporter.greeted();
     }
 

@@ -19,6 +19,7 @@ mod tests;
 use crate::assignments::Assignments;
 use crate::config::{AgentConfig, OnStop};
 use crate::dependencies::Dependencies;
+use crate::logs::Logs;
 use crate::model::InstanceId;
 use crate::plan::{Timing, plan};
 use crate::report::Reporter;
@@ -50,7 +51,9 @@ pub async fn run(
     from_server: mpsc::Receiver<FromServer>,
     stop: CancellationToken,
 ) -> Result<(), Error> {
-    let (mut agent, _lock) = tokio::task::spawn_blocking(move || Agent::open(&config)).await??;
+    let sender = to_server.clone();
+    let opened = tokio::task::spawn_blocking(move || Agent::open(&config, sender)).await?;
+    let (mut agent, _lock) = opened?;
     let mut link = Link { to_server, from_server, open: true };
     agent.serve(&mut link, &stop).await?;
     let outcome = match agent.on_stop {
@@ -85,6 +88,7 @@ struct Agent {
     tasks: JoinSet<(InstanceId, Event)>,
     reporter: Reporter,
     dependencies: Dependencies,
+    logs: Logs,
     tools: Tools,
     timing: Timing,
     on_stop: OnStop,
@@ -96,7 +100,10 @@ struct Agent {
 }
 
 impl Agent {
-    fn open(config: &AgentConfig) -> Result<(Self, File), Error> {
+    fn open(
+        config: &AgentConfig,
+        to_server: mpsc::Sender<ToServer>,
+    ) -> Result<(Self, File), Error> {
         let trouble = |path: &Path| {
             let path = path.to_owned();
             move |source: io::Error| Error::DataDir { path, source }
@@ -108,16 +115,18 @@ impl Agent {
         let assignments = Assignments::open(&data_dir).map_err(trouble(&data_dir))?;
         let found = assignments.load().map_err(trouble(&data_dir))?;
         let instances = assignments.instances().to_owned();
+        let logs = Logs::new(instances.clone(), to_server);
         let runtime =
             ProcessRuntime::new(instances, config.name.clone(), config.supervisor.clone());
         let tools = Tools::new(Arc::new(runtime), assignments);
-        Ok((Self::new(config, tools, found), lock))
+        Ok((Self::new(config, tools, found, logs), lock))
     }
 
     fn new(
         config: &AgentConfig,
         tools: Tools,
         found: BTreeMap<InstanceId, Option<Assignment>>,
+        logs: Logs,
     ) -> Self {
         let now = Instant::now();
         Self {
@@ -130,6 +139,7 @@ impl Agent {
             tasks: JoinSet::new(),
             reporter: Reporter::default(),
             dependencies: Dependencies::default(),
+            logs,
             tools,
             timing: config.timing,
             on_stop: config.on_stop,

@@ -6,6 +6,7 @@ mod assignments;
 mod chaos;
 mod dependencies;
 mod lifecycle;
+mod logs;
 mod process;
 mod reporting;
 mod starting;

@@ -4,6 +4,7 @@ mod apply;
 mod delete;
 mod get;
 mod kinds;
+mod logs;
 mod server;
 mod up;
 mod version;
@@ -23,6 +24,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         | Command::Apply(_)
         | Command::Get(_)
         | Command::Delete(_)
+        | Command::Logs(_)
         | Command::Version(_) => "warn",
     };
     let outcome = logging::start(global.log.as_deref(), default_log).and_then(|()| {
@@ -36,6 +38,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
                 Command::Apply(arguments) => apply::run(&global, arguments).await,
                 Command::Get(arguments) => get::run(&global, arguments).await,
                 Command::Delete(arguments) => delete::run(&global, arguments).await,
+                Command::Logs(arguments) => logs::run(&global, arguments).await,
                 Command::Version(arguments) => version::run(&global, arguments).await,
             }
         })

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic with its line is a good test failure")]
 mod bad_input;
 mod harness;
+mod logs;
 mod reachability;
 mod readme;
 mod tls;

@@ -4,5 +4,6 @@ pub mod connection;
 mod dependents;
 pub mod grpc;
 mod labels;
+pub mod logs;
 pub mod nodes;
 pub mod states;

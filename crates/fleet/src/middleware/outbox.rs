@@ -5,8 +5,8 @@
 //! takes the place of everything. So an agent that does not read costs nobody anything.
 use indexmap::IndexMap;
 use orrery_proto::fleet::v1::{
-    AssignmentSet, DependencyState, DependencyStates, ServerHello, ServerMessage,
-    server_message::Message,
+    AssignmentSet, DependencyState, DependencyStates, LogCancel, LogCredit, LogRequest,
+    ServerHello, ServerMessage, server_message::Message,
 };
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -28,7 +28,17 @@ struct Pending {
     set: Option<AssignmentSet>,
     /// By instance id, in the order of the first unsent word about each.
     updates: IndexMap<String, Message>,
+    /// By the name of the stream.
+    logs: IndexMap<String, LogOrders>,
     closed: bool,
+}
+
+/// What an agent is to be told about one stream of output.
+#[derive(Debug, Default)]
+struct LogOrders {
+    request: Option<LogRequest>,
+    credit: u32,
+    cancelled: bool,
 }
 
 impl Outbox {
@@ -90,6 +100,15 @@ impl Pending {
             Message::Assign(assignment) => {
                 self.updates.insert(assignment.id.clone(), Message::Assign(assignment));
             }
+            Message::Log(request) => {
+                let stream = request.stream.clone();
+                self.log(&stream).request = Some(request);
+            }
+            Message::LogCredit(LogCredit { stream, chunks }) => {
+                let orders = self.log(&stream);
+                orders.credit = orders.credit.saturating_add(chunks);
+            }
+            Message::LogCancel(LogCancel { stream }) => self.log(&stream).cancelled = true,
             Message::Unassign(unassign) => {
                 self.updates.insert(unassign.id.clone(), Message::Unassign(unassign));
             }
@@ -101,12 +120,31 @@ impl Pending {
         let set = self.set.take().map(Message::Set);
         let updates = std::mem::take(&mut self.updates).into_values();
         let dependencies = self.take_dependencies().map(Message::Dependencies);
-        let messages = hello.into_iter().chain(dependencies).chain(set).chain(updates);
+        let logs = std::mem::take(&mut self.logs).into_iter();
+        let logs = logs.flat_map(|(stream, orders)| orders.messages(stream));
+        let messages = hello.into_iter().chain(dependencies).chain(set).chain(updates).chain(logs);
         messages.map(|message| ServerMessage { message: Some(message) }).collect()
     }
 }
 
+impl LogOrders {
+    /// A stream that was cancelled before it was asked for needs no word at all.
+    fn messages(self, stream: String) -> Vec<Message> {
+        if self.cancelled {
+            let cancel = Message::LogCancel(LogCancel { stream });
+            return if self.request.is_some() { Vec::new() } else { vec![cancel] };
+        }
+        let credit = (0 < self.credit)
+            .then_some(Message::LogCredit(LogCredit { stream, chunks: self.credit }));
+        self.request.map(Message::Log).into_iter().chain(credit).collect()
+    }
+}
+
 impl Pending {
+    fn log(&mut self, stream: &str) -> &mut LogOrders {
+        self.logs.entry(stream.to_owned()).or_default()
+    }
+
     fn take_dependencies(&mut self) -> Option<DependencyStates> {
         let dependencies = std::mem::take(&mut self.dependencies);
         let state = |((project, workload), state)| DependencyState { project, workload, state };
@@ -165,6 +203,24 @@ mod tests {
         outbox.push([states(vec![state("db", "Running")])]);
         let first = states(vec![state("db", "Running"), state("x", "Failed")]);
         assert_eq!(outbox.next().await, Some(vec![first, assign("a", 1)]));
+    }
+
+    #[tokio::test]
+    async fn words_about_output_are_few() {
+        let message = |message| ServerMessage { message: Some(message) };
+        let ask = |stream: &str| {
+            message(Message::Log(LogRequest { stream: stream.into(), ..LogRequest::default() }))
+        };
+        let credit = |stream: &str, chunks| {
+            message(Message::LogCredit(LogCredit { stream: stream.into(), chunks }))
+        };
+        let cancel =
+            |stream: &str| message(Message::LogCancel(LogCancel { stream: stream.into() }));
+        let outbox = Outbox::default();
+        outbox.push([ask("a"), ask("b"), credit("a", 1), credit("a", 2), cancel("b")]);
+        assert_eq!(outbox.next().await, Some(vec![ask("a"), credit("a", 3)]));
+        outbox.push([credit("a", 1), cancel("a")]);
+        assert_eq!(outbox.next().await, Some(vec![cancel("a")]));
     }
 
     #[tokio::test]

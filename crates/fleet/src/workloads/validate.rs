@@ -23,8 +23,8 @@ fn placement(placement: &Placement) -> Vec<Violation> {
     let named = !placement.nodes.is_empty();
     match (&placement.selector, placement.replicas) {
         (None, _) if !named => {
-            let hint = "name the nodes in nodes, or choose them with selector.matchLabels";
-            vec![Violation::required(path, hint)]
+            let hint = "name nodes here, or choose them by selector.matchLabels";
+            vec![Violation::required(format!("{path}.nodes"), hint)]
         }
         (Some(_), _) if named => {
             let why = "must not be given together with selector: either names or labels";
@@ -57,7 +57,7 @@ mod tests {
         check(&["a"], false, None, "");
         check(&[], true, None, "");
         check(&[], true, Some(3), "");
-        check(&[], false, None, "spec.placement");
+        check(&[], false, None, "spec.placement.nodes");
         check(&["a"], true, None, "spec.placement.nodes");
         check(&["a"], false, Some(2), "spec.placement.replicas");
     }

@@ -2,18 +2,29 @@
 use crate::api::{HubApi, to_wire};
 use async_trait::async_trait;
 use futures::StreamExt;
+use orrery_fleet::Fleet;
 use orrery_fleet::commander::handler::{Reply, Request};
 use orrery_fleet::commander::{Answer, CommandHandler};
 use orrery_fleet::middleware::Peer;
 use orrery_hub::Error;
+use orrery_proto::fleet::v1::LogsRequest;
+use std::sync::Arc;
 
 pub struct Commands {
     api: HubApi,
+    fleet: Arc<Fleet>,
 }
 
 impl Commands {
-    pub fn new(api: HubApi) -> Self {
-        Self { api }
+    pub fn new(api: HubApi, fleet: Arc<Fleet>) -> Self {
+        Self { api, fleet }
+    }
+
+    async fn logs(&self, request: LogsRequest) -> Answer {
+        match self.fleet.logs_of(request).await {
+            Ok(output) => Answer::Stream(output.map(Reply::Logs).boxed()),
+            Err(error) => failed(&error),
+        }
     }
 
     async fn watch(&self, request: orrery_proto::hub::v1::WatchRequest) -> Answer {
@@ -41,6 +52,7 @@ impl CommandHandler for Commands {
             Request::Apply(request) => self.api.apply(request).await.map(Reply::Apply),
             Request::Delete(request) => self.api.delete(request).await.map(Reply::Delete),
             Request::Watch(request) => return self.watch(request).await,
+            Request::Logs(request) => return self.logs(request).await,
             Request::Hello(_) | Request::Cancel(_) => {
                 Err(Error::BadRequest("the connection itself answers this".into()))
             }
