@@ -4,15 +4,14 @@ use crate::agents::logs::Logs;
 use crate::agents::nodes::Nodes;
 use crate::agents::states::States;
 use crate::middleware::Senders;
-use crate::workloads::controller::{Views, WorkloadReconciler};
-use crate::workloads::graph::Graph;
-use crate::workloads::placement::Seat;
+use crate::workloads::controller::WorkloadReconciler;
+use crate::workloads::watches::Watches;
 use crate::workloads::{INSTANCES_FINALIZER, validate};
 use orrery_api::{Object, SchemeBuilder};
 use orrery_hub::{Error, Hub, HubBuilder, ObjectName, Resources};
-use orrery_proto::apps::v1::{Workload, WorkloadInstance, WorkloadInstanceSpec};
+use orrery_proto::apps::v1::{Workload, WorkloadInstance};
 use orrery_proto::infra::v1::Node;
-use orrery_runtime::{Change, Controller, OnEnd, Reflector, Tasks, View};
+use orrery_runtime::{Controller, OnEnd, Tasks, View};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -37,9 +36,7 @@ pub struct Fleet {
 /// What runs beside the connections.
 pub struct FleetParts {
     pub fleet: Arc<Fleet>,
-    instances: Reflector<WorkloadInstance>,
-    nodes: Reflector<Node>,
-    workloads: Reflector<Workload>,
+    watches: Watches,
     controller: Controller<ObjectName, WorkloadReconciler>,
 }
 
@@ -63,51 +60,24 @@ impl Fleet {
     /// Puts the parts together; nothing runs before [`FleetParts::spawn`].
     pub fn parts(hub: &Hub) -> Result<FleetParts, Error> {
         let senders = Arc::new(Senders::default());
-        let mut instances = Reflector::indexed(hub.resources()?, by_workload);
-        let mut nodes = Reflector::new(hub.resources()?);
-        let mut workloads = Reflector::indexed(hub.resources()?, by_selector);
-        let assignments = Arc::new(Assignments::new(senders.clone(), workloads.view()));
-        let views = Views {
-            workloads: workloads.view(),
-            instances: instances.view(),
-            nodes: nodes.view(),
-            graph: Arc::new(Graph::default()),
-        };
-        let controller = Controller::new("workloads", WorkloadReconciler::new(hub, views.clone())?);
-        let (queue, index) = (controller.queue(), assignments.clone());
-        workloads.on_change(move |change| {
-            queue.add(change.name.clone());
-            views.graph.take(change).into_iter().for_each(|concerned| queue.add(concerned));
-            index.tell_dependents(change);
-        });
-        let (queue, placed) = (controller.queue(), workloads.view());
-        nodes.on_change(move |change: &Change<Node>| {
-            let seat = |node: &Option<Arc<Node>>| node.as_deref().map(Seat::of);
-            if seat(&change.old) != seat(&change.new) {
-                let concerned = placed.indexed(BY_SELECTOR).into_iter();
-                concerned.for_each(|(workload, _)| queue.add(workload));
-            }
-        });
-        let queue = controller.queue();
+        let mut watches = Watches::new(hub)?;
+        let controller = watches.controller(hub)?;
+        let assignments = Arc::new(Assignments::new(senders.clone(), watches.workloads.view()));
         let index = assignments.clone();
-        instances.on_change(move |change| {
-            index.take(change);
-            let workload = |instance: &Arc<WorkloadInstance>| owner(&change.name, instance);
-            for key in change.old.iter().chain(&change.new).filter_map(workload) {
-                queue.add(key);
-            }
-        });
+        watches.instances.on_change(move |change| index.take(change));
+        let index = assignments.clone();
+        watches.workloads.on_change(move |change| index.tell_dependents(change));
         let fleet = Fleet {
             states: States::new(hub, assignments.clone())?,
             nodes: Nodes::new(hub)?,
             logs: Arc::new(Logs::new(senders.clone())),
             workloads: hub.resources()?,
             instances: hub.resources()?,
-            synced: [instances.synced(), workloads.synced()],
+            synced: [watches.instances.synced(), watches.workloads.synced()],
             senders,
             assignments,
         };
-        Ok(FleetParts { fleet: Arc::new(fleet), instances, nodes, workloads, controller })
+        Ok(FleetParts { fleet: Arc::new(fleet), watches, controller })
     }
 
     pub fn senders(&self) -> &Senders {
@@ -175,32 +145,15 @@ impl FleetParts {
     /// Starts everything that runs beside the connections.
     pub fn spawn(self, tasks: &mut Tasks) -> Arc<Fleet> {
         let stop = tasks.stop_token();
-        let node_view = self.nodes.view();
-        tasks.spawn("fleet-instances", OnEnd::StopAll, self.instances.run(stop.clone()));
-        tasks.spawn("fleet-nodes", OnEnd::StopAll, self.nodes.run(stop.clone()));
-        tasks.spawn("fleet-workloads", OnEnd::StopAll, self.workloads.run(stop.clone()));
+        let Watches { workloads, instances, nodes } = self.watches;
+        let node_view = nodes.view();
+        tasks.spawn("fleet-instances", OnEnd::StopAll, instances.run(stop.clone()));
+        tasks.spawn("fleet-nodes", OnEnd::StopAll, nodes.run(stop.clone()));
+        tasks.spawn("fleet-workloads", OnEnd::StopAll, workloads.run(stop.clone()));
         tasks.spawn("workload-controller", OnEnd::StopAll, self.controller.run(stop.clone()));
         let fleet = self.fleet.clone();
         let sweep = async move { fleet.sweep(node_view, stop).await };
         tasks.spawn("node-sweep", OnEnd::Ignore, sweep);
         self.fleet
     }
-}
-
-/// The index key of every workload that is placed by labels: nodes that change concern them.
-const BY_SELECTOR: &str = "by selector";
-
-fn by_selector(_: &ObjectName, workload: &Workload) -> Option<String> {
-    let placement = workload.spec.as_ref()?.placement.as_ref()?;
-    placement.selector.as_ref().map(|_| BY_SELECTOR.to_owned())
-}
-
-/// The index key of a copy: its workload.
-fn by_workload(name: &ObjectName, instance: &WorkloadInstance) -> Option<String> {
-    owner(name, instance).map(|owner| owner.to_string())
-}
-
-fn owner(name: &ObjectName, instance: &WorkloadInstance) -> Option<ObjectName> {
-    let workload = WorkloadInstanceSpec::workload(instance.spec.as_ref()?);
-    Some(ObjectName::new(name.project.clone(), workload))
 }

@@ -59,6 +59,6 @@ fn what_is_not_there_is_said() {
     let _up = home.up();
     let said = home.orrery(&["logs", "ghost"]).bad(1);
     assert!(said.contains("\"ghost\" not found in project \"default\""), "{said}");
-    let said = home.orrery(&["logs", "ghost", "--tail", "-1"]).bad(2);
+    let said = home.orrery(&["logs", "ghost", "--tail=-1"]).bad(2);
     assert!(said.contains("--tail"), "{said}");
 }

@@ -5,6 +5,7 @@ pub mod placement;
 pub mod plan;
 pub mod summary;
 pub mod validate;
+pub mod watches;
 
 /// Held by a workload until its last copy is gone.
 pub const INSTANCES_FINALIZER: &str = "orrery.dev/instances";
