@@ -49,7 +49,8 @@ impl Endpoint {
 
     /// Connects once.
     pub async fn connect(&self) -> Result<Channel, Error> {
-        let builder = Channel::builder(self.uri.clone())
+        let builder = Channel::builder(self.dialled())
+            .origin(self.uri.clone())
             .connect_timeout(CONNECT_TIMEOUT)
             .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
             .keep_alive_timeout(KEEPALIVE_TIMEOUT)
@@ -68,6 +69,14 @@ impl Endpoint {
             Err(_) => "it did not answer in time".to_owned(),
         };
         Err(Error::NotAvailable { server: self.server(), cause })
+    }
+
+    /// What tonic believes it dials: our own connector does the TLS, and tonic would refuse to see
+    /// `https` without its own.
+    fn dialled(&self) -> Uri {
+        let mut parts = self.uri.clone().into_parts();
+        parts.scheme = Some(http::uri::Scheme::HTTP);
+        Uri::from_parts(parts).unwrap_or_else(|_| self.uri.clone())
     }
 
     async fn open(&self) -> Result<Connection, std::io::Error> {
