@@ -50,17 +50,30 @@ impl WorkloadReconciler {
         &self,
         key: &ObjectName,
         workload: &Workload,
+        copies: &[WorkloadInstance],
     ) -> Result<Surroundings, Error> {
         let cycle = self.views.graph.cycle(key);
         // In a circle nobody can go first.
         let held = deleting(&workload.metadata) && cycle.is_none();
         let goes_first = if held { self.goes_first(key).await? } else { None };
-        Ok(Surroundings { nodes: self.nodes(), cycle, goes_first })
+        Ok(Surroundings { nodes: self.nodes(workload, copies), cycle, goes_first })
     }
 
-    fn nodes(&self) -> BTreeMap<String, Seat> {
-        let seat = |(name, node): (ObjectName, Arc<Node>)| (name.name, Seat::of(&node));
-        self.views.nodes.all().into_iter().map(seat).collect()
+    /// The nodes that matter: those that are named or run a copy, and all of them only when labels
+    /// choose. So a workload on one node costs the same however many others there are.
+    fn nodes(&self, workload: &Workload, copies: &[WorkloadInstance]) -> BTreeMap<String, Seat> {
+        let placement = workload.spec.as_ref().and_then(|spec| spec.placement.as_ref());
+        if placement.is_some_and(|placement| placement.selector.is_some()) {
+            let seat = |(name, node): (ObjectName, Arc<Node>)| (name.name, Seat::of(&node));
+            return self.views.nodes.all().into_iter().map(seat).collect();
+        }
+        let named = placement.into_iter().flat_map(|placement| &placement.nodes);
+        let used = copies.iter().filter_map(|copy| copy.spec.as_ref()?.node.as_ref());
+        let seat = |name: &String| {
+            let node = self.views.nodes.get(&ObjectName::new("", name))?;
+            Some((name.clone(), Seat::of(&node)))
+        };
+        named.chain(used).filter_map(seat).collect()
     }
 
     /// A workload that depends on this one and goes too, with its project or by itself.
@@ -111,7 +124,7 @@ impl Reconciler<ObjectName> for WorkloadReconciler {
     async fn reconcile(&self, key: &ObjectName) -> Result<Next, Error> {
         let Some(workload) = self.workloads.find(key).await? else { return Ok(Next::AwaitChange) };
         let copies = self.copies(key);
-        let around = self.surroundings(key, &workload).await?;
+        let around = self.surroundings(key, &workload, &copies).await?;
         let plan = plan::plan(&workload, &copies, &around);
         self.carry_out(&key.project, &plan).await?;
         if plan.finished {
