@@ -4,7 +4,8 @@ use super::placement::Seat;
 use super::plan::Surroundings;
 use super::{AGENT_FINALIZER, INSTANCES_FINALIZER, plan, summary};
 use async_trait::async_trait;
-use orrery_hub::{Clock, Error, Hub, ObjectName, Resources};
+use orrery_api::Object;
+use orrery_hub::{ApplyOptions, Clock, Error, Hub, ObjectName, Precondition, Resources};
 use orrery_proto::apps::v1::{Workload, WorkloadInstance};
 use orrery_proto::core::v1::Project;
 use orrery_proto::infra::v1::Node;
@@ -90,6 +91,22 @@ impl WorkloadReconciler {
         Ok(first.map(|(name, _)| name.name.clone()))
     }
 
+    /// Writes first words, unless the agent was quicker.
+    async fn introduce(&self, instance: &WorkloadInstance) -> Result<(), Error> {
+        let metadata = instance.metadata.clone().unwrap_or_default();
+        let revision = metadata.resource_version.parse().map_err(|_| {
+            Error::Internal(format!("{} has no revision after it was read", metadata.name))
+        })?;
+        let object = Object::from_typed(self.instances.kind(), instance)
+            .map_err(|error| Error::Internal(format!("cannot write an instance: {error}")))?;
+        let precondition = Precondition::At(revision);
+        let options = ApplyOptions { precondition, ..ApplyOptions::status() };
+        match self.instances.accessor().apply(object, options).await {
+            Err(Error::Conflict { .. }) => Ok(()),
+            other => ignore_gone(other.map(|_| ())),
+        }
+    }
+
     async fn carry_out(&self, project: &str, plan: &plan::Plan) -> Result<(), Error> {
         for instance in &plan.create {
             match self.instances.create(instance).await {
@@ -100,11 +117,8 @@ impl WorkloadReconciler {
         for instance in &plan.update {
             self.instances.apply(instance).await?;
         }
-        for (name, status) in &plan.introduce {
-            let metadata = named(project, name);
-            let status = Some(status.clone());
-            let instance = WorkloadInstance { metadata, status, ..WorkloadInstance::default() };
-            ignore_gone(self.instances.write_status(&instance).await.map(|_| ()))?;
+        for instance in &plan.introduce {
+            self.introduce(instance).await?;
         }
         for name in &plan.delete {
             self.instances.delete(&ObjectName::new(project, name)).await?;

@@ -20,8 +20,9 @@ pub struct Plan {
     pub delete: Vec<String>,
     /// Names of copies that no agent will ever stop, because none of that name ever connected.
     pub release: Vec<String>,
-    /// First words about copies that no agent has spoken of yet.
-    pub introduce: Vec<(String, WorkloadInstanceStatus)>,
+    /// First words about copies that no agent has spoken of yet, to be written only where they are
+    /// still as they were seen: what the agent says meanwhile is truer.
+    pub introduce: Vec<WorkloadInstance>,
     /// The workload is being deleted and nothing of it is left.
     pub finished: bool,
     /// How many copies there should be.
@@ -98,7 +99,8 @@ fn judge(
                 plan.update.push(wanted.clone());
             }
             if instance.status.is_none() {
-                plan.introduce.push((name, introduction(node, known)));
+                let status = Some(introduction(node, known));
+                plan.introduce.push(WorkloadInstance { status, ..instance.clone() });
             }
         }
     }

@@ -72,7 +72,12 @@ fn a_changed_spec_changes_the_assignment() {
 fn an_unknown_node_is_said_and_let_go() {
     let mut there = plan(&mk_workload(&["ghost"]), &[], &names(&[])).create;
     let next = plan(&mk_workload(&["ghost"]), &there, &names(&["a"]));
-    assert!(next.introduce[0].1.message.contains("no agent named \"ghost\" has ever connected"));
+    assert!(
+        next.introduce[0]
+            .status
+            .as_ref()
+            .is_some_and(|s| s.message.contains("no agent named \"ghost\" has ever connected"))
+    );
     let metadata = there[0].metadata.as_mut().expect("planned with metadata");
     metadata.deletion_timestamp = Some(Timestamp::default());
     let next = plan(&mk_workload(&[]), &there, &names(&["a"]));
