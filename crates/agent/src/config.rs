@@ -2,7 +2,7 @@
 use crate::plan::Timing;
 use crate::runtime::PROCESS;
 use orrery_proto::fleet::v1::AgentHello;
-use std::{ffi::OsString, path::PathBuf};
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
 
 /// Everything an agent has to know.
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ pub struct AgentConfig {
     pub timing: Timing,
     /// Different for each start of the agent; tells a reconnection from a restart.
     pub instance_id: String,
+    /// Labels for the node.
+    pub labels: BTreeMap<String, String>,
 }
 
 impl AgentConfig {
@@ -35,6 +37,7 @@ impl AgentConfig {
             on_stop: OnStop::LeaveRunning,
             timing: Timing::default(),
             instance_id: uuid::Uuid::new_v4().to_string(),
+            labels: BTreeMap::new(),
         }
     }
 }
@@ -67,6 +70,7 @@ pub fn hello(config: &AgentConfig) -> AgentHello {
         hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         system: format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
         instance_id: config.instance_id.clone(),
+        labels: config.labels.clone().into_iter().collect(),
     }
 }
 
@@ -78,11 +82,13 @@ mod tests {
     #[test]
     fn hello_says_who_and_which_version() {
         let command = SupervisorCommand { program: "orrery".into(), args: Vec::new() };
-        let config = AgentConfig::new("edge-1", "data", command);
+        let mut config = AgentConfig::new("edge-1", "data", command);
+        config.labels.insert("zone".into(), "a".into());
         let hello = hello(&config);
         assert_eq!(hello.name, "edge-1");
         assert_eq!(hello.version, env!("CARGO_PKG_VERSION"));
         assert_eq!(hello.runtimes, ["process"]);
+        assert_eq!(hello.labels["zone"], "a");
         assert!(hello.system.starts_with("linux/"), "{}", hello.system);
         assert!(!hello.hostname.is_empty());
         assert_eq!(hello.instance_id, config.instance_id);

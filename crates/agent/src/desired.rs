@@ -1,7 +1,9 @@
 //! What an assignment asks for, in the words of the plan.
 use crate::model::{InstanceId, RestartPolicy, SpecHash, StopSignal};
 use crate::plan::{Desired, Goal};
-use orrery_proto::apps::v1::{Process, WorkloadInstanceSpec, workload_instance_spec::Runtime};
+use orrery_proto::apps::v1::{
+    Dependency, Process, WorkloadInstanceSpec, workload_instance_spec::Runtime,
+};
 use orrery_proto::fleet::v1::Assignment;
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeMap, time::Duration};
@@ -21,6 +23,7 @@ pub(crate) fn desired(id: &InstanceId, assignment: &Assignment) -> Desired {
         .err()
         .or(signal.as_ref().err())
         .or(runnable(&spec).as_ref().err())
+        .or(dependencies(&spec).as_ref().err())
         .cloned();
     Desired {
         goal,
@@ -29,8 +32,42 @@ pub(crate) fn desired(id: &InstanceId, assignment: &Assignment) -> Desired {
         stop_signal: signal.unwrap_or(StopSignal::Term),
         grace: grace(&spec),
         blocked,
+        waiting: None,
         jitter_seed: jitter_seed(id),
     }
+}
+
+/// How far a dependency must have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DependencyCondition {
+    Running,
+    Succeeded,
+    Failed,
+}
+
+impl DependencyCondition {
+    /// A newer server may know more conditions than this agent.
+    pub(crate) fn of(dependency: &Dependency) -> Result<Self, String> {
+        match dependency.condition.as_deref() {
+            None | Some("running") => Ok(Self::Running),
+            Some("succeeded") => Ok(Self::Succeeded),
+            Some("failed") => Ok(Self::Failed),
+            Some(name) => Err(format!("this agent does not know the condition {name:?}")),
+        }
+    }
+
+    /// The state of a workload in which it holds.
+    pub(crate) fn state(self) -> &'static str {
+        match self {
+            Self::Running => "Running",
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+        }
+    }
+}
+
+fn dependencies(spec: &WorkloadInstanceSpec) -> Result<(), String> {
+    spec.depends_on.iter().try_for_each(|needed| DependencyCondition::of(needed).map(|_| ()))
 }
 
 /// What is wanted of an instance whose assignment cannot be read: nothing, until the server speaks.
@@ -202,6 +239,13 @@ mod tests {
         check_blocked(&process(|p| p.args.push("a\0b".into())), Some("zero byte"));
         check_blocked(&process(|p| drop(p.env.insert("A=B".into(), "".into()))), Some("\"A=B\""));
         check_blocked(&Assignment::default(), Some("no runtime"));
+        let needs = |condition: &str| {
+            let condition = Some(condition.to_owned());
+            let dependency = Dependency { workload: Some("db".into()), condition };
+            spec(|s| s.depends_on = vec![dependency])
+        };
+        check_blocked(&needs("failed"), None);
+        check_blocked(&needs("bored"), Some("\"bored\""));
     }
 
     #[test]

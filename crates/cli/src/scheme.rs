@@ -6,7 +6,8 @@ use std::sync::Arc;
 /// The kinds of this build, with the ending that the server's groups have.
 pub fn local(known: Option<&DiscoverResponse>) -> Result<Scheme, SchemeError> {
     let suffix = known.map_or(DEFAULT_GROUP_SUFFIX, |known| known.group_suffix.as_str());
-    Scheme::builder().group_suffix(suffix).descriptors(orrery_proto::FILE_DESCRIPTOR_SET).build()
+    let scheme = Scheme::builder().group_suffix(suffix);
+    orrery_server::rules(scheme.descriptors(orrery_proto::FILE_DESCRIPTOR_SET)).build()
 }
 
 /// The same, but only where the server is of this version and so means the same.

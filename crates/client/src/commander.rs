@@ -4,8 +4,8 @@ use crate::error::{ApiError, Error};
 use futures::StreamExt;
 use orrery_proto::fleet::v1::commander_connection_client::CommanderConnectionClient;
 use orrery_proto::fleet::v1::{
-    CancelRequest, CommanderFromServer, CommanderHello, CommanderToServer, commander_from_server,
-    commander_to_server,
+    CancelRequest, CommanderFromServer, CommanderHello, CommanderToServer, LogsRequest,
+    LogsResponse, commander_from_server, commander_to_server,
 };
 use orrery_proto::hub::v1 as hub;
 use parking_lot::Mutex;
@@ -126,6 +126,11 @@ impl Commander {
         Ok(Backup { replies: self.send(Request::Backup(hub::BackupRequest {})).await? })
     }
 
+    /// The output of copies until there is no more, or the caller drops it.
+    pub async fn logs(&self, request: LogsRequest) -> Result<Logs, Error> {
+        Ok(Logs { replies: self.send(Request::Logs(request)).await? })
+    }
+
     async fn ask(&self, request: Request) -> Result<Reply, Error> {
         let mut replies = self.send(request).await?;
         replies.next().await?.ok_or(Error::Unexpected)
@@ -212,6 +217,21 @@ impl Backup {
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
         match self.replies.next().await? {
             Some(Reply::Backup(chunk)) => Ok(Some(chunk.data)),
+            Some(other) => unexpected(other),
+            None => Ok(None),
+        }
+    }
+}
+
+/// The output of copies.
+pub struct Logs {
+    replies: Replies,
+}
+
+impl Logs {
+    pub async fn next(&mut self) -> Result<Option<LogsResponse>, Error> {
+        match self.replies.next().await? {
+            Some(Reply::Logs(piece)) => Ok(Some(piece)),
             Some(other) => unexpected(other),
             None => Ok(None),
         }

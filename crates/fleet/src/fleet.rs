@@ -1,12 +1,13 @@
 //! The fleet of one server: what every server does for the agents connected to it.
 use crate::agents::assignments::Assignments;
+use crate::agents::logs::Logs;
 use crate::agents::nodes::Nodes;
 use crate::agents::states::States;
 use crate::middleware::Senders;
-use crate::workloads::INSTANCES_FINALIZER;
-use orrery_api::Object;
-use orrery_hub::{Error, Hub, HubBuilder};
-use orrery_proto::apps::v1::WorkloadInstance;
+use crate::workloads::{INSTANCES_FINALIZER, validate};
+use orrery_api::{Object, SchemeBuilder};
+use orrery_hub::{Error, Hub, HubBuilder, Resources};
+use orrery_proto::apps::v1::{Workload, WorkloadInstance};
 use orrery_runtime::{OnEnd, Reflector, Tasks};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -17,10 +18,18 @@ pub struct Fleet {
     assignments: Arc<Assignments>,
     states: States,
     nodes: Nodes,
-    synced: watch::Receiver<bool>,
+    logs: Arc<Logs>,
+    workloads: Resources<Workload>,
+    instances: Resources<WorkloadInstance>,
+    synced: [watch::Receiver<bool>; 2],
 }
 
 impl Fleet {
+    /// Says what a workload must be like.
+    pub fn rules(builder: SchemeBuilder) -> SchemeBuilder {
+        builder.validator("orrery.apps.v1.Workload", validate::workload)
+    }
+
     /// Says what new workloads get.
     pub fn register(builder: HubBuilder) -> HubBuilder {
         builder.on_create("orrery.apps.v1.Workload", |object: &mut Object| {
@@ -35,18 +44,26 @@ impl Fleet {
     /// Starts what every server does. `server` is this server's id.
     pub fn spawn(hub: &Hub, server: &str, tasks: &mut Tasks) -> Result<Arc<Self>, Error> {
         let senders = Arc::new(Senders::default());
-        let assignments = Arc::new(Assignments::new(senders.clone()));
+        let mut workloads = Reflector::<Workload>::new(hub.resources()?);
         let mut instances = Reflector::<WorkloadInstance>::new(hub.resources()?);
+        let assignments = Arc::new(Assignments::new(senders.clone(), workloads.view()));
         let index = assignments.clone();
         instances.on_change(move |change| index.take(change));
+        let index = assignments.clone();
+        workloads.on_change(move |change| index.tell_dependents(change));
         let fleet = Self {
             states: States::new(hub, assignments.clone())?,
             nodes: Nodes::new(hub, server)?,
-            synced: instances.synced(),
+            logs: Arc::new(Logs::new(senders.clone())),
+            workloads: hub.resources()?,
+            instances: hub.resources()?,
+            synced: [instances.synced(), workloads.synced()],
             senders,
             assignments,
         };
-        tasks.spawn("fleet-instances", OnEnd::StopAll, instances.run(tasks.stop_token()));
+        let stop = tasks.stop_token();
+        tasks.spawn("fleet-instances", OnEnd::StopAll, instances.run(stop.clone()));
+        tasks.spawn("fleet-workloads", OnEnd::StopAll, workloads.run(stop));
         Ok(Arc::new(fleet))
     }
 
@@ -62,15 +79,24 @@ impl Fleet {
         &self.states
     }
 
+    pub fn logs(&self) -> &Arc<Logs> {
+        &self.logs
+    }
+
+    pub(crate) fn named_kinds(&self) -> (&Resources<Workload>, &Resources<WorkloadInstance>) {
+        (&self.workloads, &self.instances)
+    }
+
     pub fn nodes(&self) -> &Nodes {
         &self.nodes
     }
 
     /// Returns when every assignment is known; an agent that was told less would stop the rest.
     pub async fn ready(&self) {
-        let mut synced = self.synced.clone();
-        // The sender lives as long as the reflector; when it is gone the server is stopping.
-        let _ = synced.wait_for(|synced| *synced).await;
+        for mut synced in self.synced.clone() {
+            // The sender lives as long as the reflector; when it is gone the server is stopping.
+            let _ = synced.wait_for(|synced| *synced).await;
+        }
     }
 
     /// An agent's connection to this server broke.

@@ -3,11 +3,10 @@ use crate::agents::assignments::Assignments;
 use crate::agents::nodes::Nodes;
 use crate::agents::states::States;
 use crate::fleet::mark_gone;
-use crate::workloads::controller::WorkloadReconciler;
-use orrery_hub::{Error, Hub, ObjectName};
-use orrery_proto::apps::v1::{Workload, WorkloadInstance, WorkloadInstanceSpec};
+use crate::workloads::watches::Watches;
+use orrery_hub::{Error, Hub};
 use orrery_proto::infra::v1::Node;
-use orrery_runtime::{Controller, OnEnd, Reflector, Tasks, View};
+use orrery_runtime::{OnEnd, Tasks, View};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,27 +27,16 @@ pub fn server_lease(server: &str) -> String {
 /// Starts what only the leader does, on a hub that is fenced by its lease.
 pub fn spawn(hub: &Hub, assignments: Arc<Assignments>, tasks: &mut Tasks) -> Result<(), Error> {
     let stop = tasks.stop_token();
-    let mut instances = Reflector::indexed(hub.resources()?, by_workload);
-    let nodes = Reflector::new(hub.resources()?);
-    let mut workloads = Reflector::<Workload>::new(hub.resources()?);
-    let reconciler = WorkloadReconciler::new(hub, instances.view(), nodes.view())?;
-    let controller = Controller::new("workloads", reconciler);
-    let queue = controller.queue();
-    workloads.on_change(move |change| queue.add(change.name.clone()));
-    let queue = controller.queue();
-    instances.on_change(move |change| {
-        let workload = |instance: &Arc<WorkloadInstance>| owner(&change.name, instance);
-        for key in change.old.iter().chain(&change.new).filter_map(workload) {
-            queue.add(key);
-        }
-    });
+    let mut watches = Watches::new(hub)?;
+    let controller = watches.controller(hub)?;
+    let Watches { workloads, instances, nodes } = watches;
     let sweep = Sweep {
         hub: hub.clone(),
         nodes: Nodes::new(hub, "")?,
         states: States::new(hub, assignments)?,
         view: nodes.view(),
     };
-    let synced = [instances.synced(), nodes.synced()];
+    let synced = [workloads.synced(), instances.synced(), nodes.synced()];
     tasks.spawn("instance-watch", OnEnd::StopAll, instances.run(stop.clone()));
     tasks.spawn("node-watch", OnEnd::StopAll, nodes.run(stop.clone()));
     tasks.spawn("workload-watch", OnEnd::StopAll, workloads.run(stop.clone()));
@@ -120,14 +108,4 @@ impl Sweep {
         }
         Ok(orphaned)
     }
-}
-
-/// The index key of a copy: its workload.
-fn by_workload(name: &ObjectName, instance: &WorkloadInstance) -> Option<String> {
-    owner(name, instance).map(|owner| owner.to_string())
-}
-
-fn owner(name: &ObjectName, instance: &WorkloadInstance) -> Option<ObjectName> {
-    let workload = WorkloadInstanceSpec::workload(instance.spec.as_ref()?);
-    Some(ObjectName::new(name.project.clone(), workload))
 }

@@ -16,6 +16,7 @@ pub mod workloads;
 
 mod fleet;
 pub mod leader;
+mod logs;
 
 pub use fleet::Fleet;
 pub use middleware::hello::VERSION;

@@ -7,6 +7,9 @@ use orrery_api::{Kind, SYSTEM_PROJECT};
 
 const ROOT: &str = "objects";
 
+/// What every key of an object begins with; other things are kept beside it.
+pub const OBJECTS: &str = "objects/";
+
 /// The keys of one kind.
 #[derive(Clone, Debug)]
 pub struct Keys {

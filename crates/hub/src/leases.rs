@@ -31,7 +31,8 @@ impl Hub {
 
     /// Whether anybody holds the lease.
     pub async fn is_held(&self, name: &str) -> Result<bool, Error> {
-        let entry = self.store().get(&format!("{PREFIX}{name}")).await;
+        // The cache holds objects only.
+        let entry = self.store().engine().get(&format!("{PREFIX}{name}")).await;
         Ok(entry.map_err(from_store)?.is_some())
     }
 }

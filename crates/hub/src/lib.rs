@@ -33,6 +33,7 @@ pub use accessor::{Accessor, Layer, WatchStream};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::Error;
 pub use hub::{Hub, HubBuilder};
+pub use keys::OBJECTS;
 pub use layers::admission::OnCreate;
 pub use options::{
     Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, Merge, ObjectName,

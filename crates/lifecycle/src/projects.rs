@@ -1,6 +1,7 @@
 //! A project goes when nothing is left in it.
 use crate::CONTENTS_FINALIZER;
 use async_trait::async_trait;
+use orrery_api::Object;
 use orrery_hub::{Accessor, Error, Hub, ListOptions, ObjectName, Resources};
 use orrery_proto::core::v1::{Project, ProjectStatus};
 use orrery_proto::meta::v1::ObjectMeta;
@@ -23,21 +24,28 @@ impl ProjectReconciler {
         Ok(Self { projects: hub.resources()?, contents: contents.cloned().collect() })
     }
 
-    /// Asks everything in the project to go, and tells how much is still there.
+    /// Asks everything in the project to go, and tells how much is still there. What has a controller
+    /// goes with its owner, in the order that the controller knows; only what is left when all owners
+    /// are gone is asked to go by itself.
     async fn empty(&self, project: &str) -> Result<i64, Error> {
         let mut remaining = 0;
+        let mut owned = Vec::new();
         for accessor in &self.contents {
             let options =
                 ListOptions { project: Some(project.to_owned()), ..ListOptions::default() };
             for object in accessor.list(options).await?.items {
-                let name = ObjectName::of(&object);
-                let gone = match accessor.delete(name.into()).await {
-                    Ok(deleted) => deleted.gone,
-                    Err(Error::NotFound { .. }) => true,
-                    Err(error) => return Err(error),
-                };
-                remaining += i64::from(!gone);
+                if has_controller(&object) {
+                    owned.push((accessor, ObjectName::of(&object)));
+                } else {
+                    remaining += remains(accessor, ObjectName::of(&object)).await?;
+                }
             }
+        }
+        if 0 < remaining {
+            return Ok(remaining + i64::try_from(owned.len()).unwrap_or(i64::MAX - remaining));
+        }
+        for (accessor, name) in owned {
+            remaining += remains(accessor, name).await?;
         }
         Ok(remaining)
     }
@@ -89,5 +97,18 @@ impl Reconciler<ObjectName> for ProjectReconciler {
             Ok(_) | Err(Error::NotFound { .. }) => Ok(Next::AwaitChange),
             Err(error) => Err(error),
         }
+    }
+}
+
+fn has_controller(object: &Object) -> bool {
+    object.meta().owner_references.iter().any(|owner| owner.controller())
+}
+
+/// Asks an object to go: 1 if it is still there, 0 if not.
+async fn remains(accessor: &Arc<dyn Accessor>, name: ObjectName) -> Result<i64, Error> {
+    match accessor.delete(name.into()).await {
+        Ok(deleted) => Ok(i64::from(!deleted.gone)),
+        Err(Error::NotFound { .. }) => Ok(0),
+        Err(error) => Err(error),
     }
 }

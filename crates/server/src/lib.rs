@@ -21,7 +21,7 @@ pub use listener::Listener;
 pub use options::{ServerOptions, StoreOptions};
 pub use orrery_store::etcd::{Credentials, EtcdOptions, EtcdTls};
 pub use orrery_store::{Backup, EmbeddedOptions, inspect_backup, restore};
-pub use server::{Connections, Error, Server};
+pub use server::{Connections, Error, Server, rules};
 
 /// The version of this build.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -5,7 +5,7 @@ use crate::grpc::hub::HubService;
 use crate::listener::Listener;
 use crate::options::{ServerOptions, StoreOptions};
 use crate::rest;
-use orrery_api::{Scheme, SchemeError};
+use orrery_api::{Scheme, SchemeBuilder, SchemeError};
 use orrery_fleet::Fleet;
 use orrery_fleet::agents::connection::AgentConnections;
 use orrery_fleet::agents::grpc::AgentService;
@@ -21,6 +21,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +53,11 @@ pub struct Connections {
     pub commanders: CommanderConnections,
 }
 
+/// How much history is kept: a watcher that was away for minutes still goes on from where it was.
+const HISTORY_REVISIONS: u64 = 10_000;
+/// How often older history is forgotten; little at a time.
+const TRIM_INTERVAL: Duration = Duration::from_secs(30);
+
 /// How long the controllers of a leader may take to end.
 const TERM_GRACE: Duration = Duration::from_secs(5);
 
@@ -72,11 +78,16 @@ impl Server {
         let tls = options.tls.load()?;
         let listener = bind(&options, tls.as_ref()).await?;
         let engine = open_engine(&options.store).await?;
-        let store = Store::start(engine.clone(), orrery_store::StoreOptions::default()).await?;
+        let cached = orrery_store::StoreOptions {
+            // What is watched and listed; leases and artifacts are read where they are.
+            prefix: orrery_hub::OBJECTS.to_owned(),
+            ..orrery_store::StoreOptions::default()
+        };
+        let store = Store::start(engine.clone(), cached).await?;
         let scheme = Scheme::builder()
             .group_suffix(options.group_suffix)
-            .descriptors(orrery_proto::FILE_DESCRIPTOR_SET)
-            .build()?;
+            .descriptors(orrery_proto::FILE_DESCRIPTOR_SET);
+        let scheme = rules(scheme).build()?;
         let builder = Hub::builder(Arc::new(scheme), store.clone());
         let hub = orrery_lifecycle::register(Fleet::register(builder)).build()?;
         orrery_lifecycle::ensure_projects(&hub).await?;
@@ -105,8 +116,8 @@ impl Server {
         let fleet = Fleet::spawn(&self.hub, &self.id, tasks)?;
         self.spawn_leases(&fleet, tasks);
         let api = HubApi::new(self.hub.clone());
-        let agents = AgentConnections::new(fleet, stop.clone());
-        let commands = Arc::new(Commands::new(api.clone(), self.engine.clone()));
+        let agents = AgentConnections::new(fleet.clone(), stop.clone());
+        let commands = Arc::new(Commands::new(api.clone(), self.engine.clone(), fleet));
         let commanders = CommanderConnections::new(commands, stop.clone());
         let connections = Connections { agents: agents.clone(), commanders: commanders.clone() };
         let router = grpc_routes(api, agents.clone(), commanders.clone())?;
@@ -143,11 +154,30 @@ impl Server {
                 orrery_lifecycle::spawn(&hub, &mut tasks).map_err(|e| e.to_string())?;
                 orrery_fleet::leader::spawn(&hub, assignments, &mut tasks)
                     .map_err(|e| e.to_string())?;
+                tasks.spawn("history", OnEnd::Ignore, trim(hub, tasks.stop_token()));
                 tasks.run(TERM_GRACE).await.map_err(|e| e.to_string())
             })
         });
         let leader = candidate("leader".to_owned()).run(term, stop);
         tasks.spawn("leadership", OnEnd::StopAll, leader);
+    }
+}
+
+/// What resources must be like beyond what their definitions say.
+pub fn rules(scheme: SchemeBuilder) -> SchemeBuilder {
+    Fleet::rules(scheme)
+}
+
+/// Forgets old history, so that the store does not grow with every change.
+async fn trim(hub: Hub, stop: CancellationToken) -> Result<(), std::convert::Infallible> {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = tokio::time::sleep(TRIM_INTERVAL) => {}
+        }
+        if let Err(error) = hub.store().trim(HISTORY_REVISIONS).await {
+            tracing::warn!(%error, "cannot forget old history, will try again");
+        }
     }
 }
 

@@ -67,10 +67,20 @@ pub struct FakeAgent {
 impl FakeAgent {
     /// Says a proper hello.
     pub async fn connect(transport: &dyn Transport, name: &str) -> Result<Self, Error> {
+        Self::connect_labelled(transport, name, &[]).await
+    }
+
+    /// The same with labels for its node.
+    pub async fn connect_labelled(
+        transport: &dyn Transport,
+        name: &str,
+        labels: &[(&str, &str)],
+    ) -> Result<Self, Error> {
         let hello = AgentHello {
             name: name.to_owned(),
             version: orrery_client::VERSION.to_owned(),
             runtimes: vec!["process".to_owned()],
+            labels: labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
             ..AgentHello::default()
         };
         Self::connect_with(transport, to_server::Message::Hello(hello)).await
@@ -114,7 +124,12 @@ impl FakeAgent {
                     let each = set.assignments.into_iter().map(server_message::Message::Assign);
                     self.waiting.extend(each);
                 }
-                server_message::Message::Hello(_) | server_message::Message::Unassign(_) => {}
+                server_message::Message::Hello(_)
+                | server_message::Message::Unassign(_)
+                | server_message::Message::Dependencies(_)
+                | server_message::Message::Log(_)
+                | server_message::Message::LogCredit(_)
+                | server_message::Message::LogCancel(_) => {}
             }
         }
     }

@@ -2,7 +2,8 @@
 use super::{Agent, Instance};
 use crate::model::InstanceId;
 use orrery_proto::fleet::v1::{
-    Assignment, AssignmentSet, FromServer, ServerHello, Unassign, server_message::Message,
+    Assignment, AssignmentSet, DependencyStates, FromServer, ServerHello, Unassign,
+    server_message::Message,
 };
 use std::collections::BTreeSet;
 use tokio::time::Instant;
@@ -15,14 +16,28 @@ impl Agent {
                 Some(Message::Set(set)) => self.assign_all(set),
                 Some(Message::Assign(assignment)) => self.assign(assignment),
                 Some(Message::Unassign(Unassign { id })) => self.unassign(&id),
+                Some(Message::Dependencies(states)) => self.depend(states),
+                Some(Message::Log(request)) => self.logs.begin(request),
+                Some(Message::LogCredit(paid)) => self.logs.pay(&paid.stream, paid.chunks),
+                Some(Message::LogCancel(cancel)) => self.logs.cancel(&cancel.stream),
                 None => self.unknown(),
             }
         }
     }
 
+    /// What waits for other workloads may be able to start now.
+    fn depend(&mut self, states: DependencyStates) {
+        self.dependencies.take(states);
+        let waiting = self.instances.iter().filter(|(_, instance)| instance.has_dependencies());
+        let waiting: Vec<InstanceId> = waiting.map(|(id, _)| id.clone()).collect();
+        waiting.iter().for_each(|id| self.drive(id));
+    }
+
     fn greeted(&mut self, hello: &ServerHello) {
         let (version, epoch) = (&hello.version, hello.session_epoch);
         tracing::info!(%version, epoch, instances = self.instances.len(), "connected");
+        self.dependencies.forget();
+        self.logs.forget();
         self.reporter.greeted();
     }
 

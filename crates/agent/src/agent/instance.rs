@@ -1,6 +1,7 @@
 //! What the loop keeps about one instance.
 use super::status;
 use super::work::{Done, Event, Order};
+use crate::dependencies::Dependencies;
 use crate::desired::{desired, unassigned};
 use crate::model::{InstanceId, Run};
 use crate::plan::{Action, Desired, Goal, Observed, Phase, StopProgress, Trouble, Words};
@@ -65,12 +66,19 @@ impl Instance {
         self.assign(id, Assignment { removing: true, ..known });
     }
 
-    pub(super) fn desired(&self, halting: bool) -> Desired {
+    /// Whether it may have to wait for other workloads.
+    pub(super) fn has_dependencies(&self) -> bool {
+        let spec = self.assignment.as_ref().and_then(|assignment| assignment.spec.as_ref());
+        spec.is_some_and(|spec| !spec.depends_on.is_empty())
+    }
+
+    pub(super) fn desired(&self, halting: bool, dependencies: &Dependencies) -> Desired {
         let goal = match self.desired.goal {
             Goal::Run | Goal::Hold if halting => Goal::Halt,
             goal @ (Goal::Run | Goal::Hold | Goal::Halt | Goal::Remove) => goal,
         };
-        Desired { goal, ..self.desired.clone() }
+        let waiting = self.assignment.as_ref().and_then(|known| dependencies.unmet(known));
+        Desired { goal, waiting, ..self.desired.clone() }
     }
 
     pub(super) fn generation(&self) -> i64 {

@@ -18,6 +18,8 @@ mod tests;
 
 use crate::assignments::Assignments;
 use crate::config::{AgentConfig, OnStop};
+use crate::dependencies::Dependencies;
+use crate::logs::Logs;
 use crate::model::InstanceId;
 use crate::plan::{Timing, plan};
 use crate::report::Reporter;
@@ -49,7 +51,9 @@ pub async fn run(
     from_server: mpsc::Receiver<FromServer>,
     stop: CancellationToken,
 ) -> Result<(), Error> {
-    let (mut agent, _lock) = tokio::task::spawn_blocking(move || Agent::open(&config)).await??;
+    let sender = to_server.clone();
+    let opened = tokio::task::spawn_blocking(move || Agent::open(&config, sender)).await?;
+    let (mut agent, _lock) = opened?;
     let mut link = Link { to_server, from_server, open: true };
     agent.serve(&mut link, &stop).await?;
     let outcome = match agent.on_stop {
@@ -83,6 +87,8 @@ struct Agent {
     wakes: BTreeSet<(Instant, InstanceId)>,
     tasks: JoinSet<(InstanceId, Event)>,
     reporter: Reporter,
+    dependencies: Dependencies,
+    logs: Logs,
     tools: Tools,
     timing: Timing,
     on_stop: OnStop,
@@ -94,7 +100,10 @@ struct Agent {
 }
 
 impl Agent {
-    fn open(config: &AgentConfig) -> Result<(Self, File), Error> {
+    fn open(
+        config: &AgentConfig,
+        to_server: mpsc::Sender<ToServer>,
+    ) -> Result<(Self, File), Error> {
         let trouble = |path: &Path| {
             let path = path.to_owned();
             move |source: io::Error| Error::DataDir { path, source }
@@ -106,16 +115,18 @@ impl Agent {
         let assignments = Assignments::open(&data_dir).map_err(trouble(&data_dir))?;
         let found = assignments.load().map_err(trouble(&data_dir))?;
         let instances = assignments.instances().to_owned();
+        let logs = Logs::new(instances.clone(), to_server);
         let runtime =
             ProcessRuntime::new(instances, config.name.clone(), config.supervisor.clone());
         let tools = Tools::new(Arc::new(runtime), assignments);
-        Ok((Self::new(config, tools, found), lock))
+        Ok((Self::new(config, tools, found, logs), lock))
     }
 
     fn new(
         config: &AgentConfig,
         tools: Tools,
         found: BTreeMap<InstanceId, Option<Assignment>>,
+        logs: Logs,
     ) -> Self {
         let now = Instant::now();
         Self {
@@ -127,6 +138,8 @@ impl Agent {
             wakes: BTreeSet::new(),
             tasks: JoinSet::new(),
             reporter: Reporter::default(),
+            dependencies: Dependencies::default(),
+            logs,
             tools,
             timing: config.timing,
             on_stop: config.on_stop,
@@ -187,7 +200,7 @@ impl Agent {
         if instance.busy {
             return;
         }
-        let desired = instance.desired(self.halting);
+        let desired = instance.desired(self.halting, &self.dependencies);
         let planned = plan(&desired, &instance.observed, &self.timing, Instant::now());
         let old_wake = std::mem::replace(&mut instance.wake, planned.wake);
         // Before the first look there is nothing to say.
@@ -248,7 +261,8 @@ impl Agent {
         self.halting = true;
         self.drive_all();
         let longest = self.instances.values().filter(|instance| !instance.is_settled());
-        let longest = longest.map(|instance| instance.desired(true).grace).max();
+        let longest =
+            longest.map(|instance| instance.desired(true, &self.dependencies).grace).max();
         let patience = longest.unwrap_or_default() + 2 * self.timing.kill_patience + HALT_SLACK;
         let deadline = Instant::now() + patience;
         while self.instances.values().any(|instance| !instance.is_settled()) {

@@ -83,8 +83,9 @@ fn stage(runtime: Arc<Played>, instances: usize) -> Stage {
     let config = AgentConfig::new("n", dir.path(), supervisor);
     let assignments = Assignments::open(dir.path()).unwrap();
     let tools = Tools::new(runtime, assignments);
-    let mut agent = Agent::new(&config, tools, BTreeMap::new());
     let (to_server, heard) = mpsc::channel(1);
+    let logs = Logs::new(dir.path().to_owned(), to_server.clone());
+    let mut agent = Agent::new(&config, tools, BTreeMap::new(), logs);
     let (_to_agent, from_server) = mpsc::channel(1);
     let hello = Message::Hello(ServerHello::default());
     let assignments = (0..instances).map(|number| assignment(&format!("i{number}"))).collect();

@@ -64,6 +64,9 @@ pub struct Desired {
     pub grace: Duration,
     /// Why this agent cannot run it at all, if so.
     pub blocked: Option<String>,
+    /// What has to happen elsewhere before it may start, if so. What was started once is started
+    /// again after an end of its own without waiting.
+    pub waiting: Option<String>,
     /// Spreads the restarts of different instances; the same instance always gets the same.
     pub jitter_seed: u64,
 }

@@ -31,7 +31,10 @@ pub(super) fn resting(
     }
     let next = next(desired, observed.run.as_ref(), timing);
     match desired.goal {
-        Goal::Run | Goal::Remove => go(next, observed.since, now),
+        Goal::Run | Goal::Remove => match (&next.when, &desired.waiting) {
+            (When::Now(_), Some(why)) => hold(next, why),
+            (When::Now(_) | When::After(..) | When::Never, _) => go(next, observed.since, now),
+        },
         Goal::Hold => hold(next, "its assignment could not be read; waiting for the server"),
         Goal::Halt => hold(next, "starts again with the agent"),
     }

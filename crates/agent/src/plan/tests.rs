@@ -12,6 +12,7 @@ pub(super) fn desired() -> Desired {
         stop_signal: StopSignal::Term,
         grace: Duration::from_secs(10),
         blocked: None,
+        waiting: None,
         jitter_seed: SEED,
     }
 }
@@ -212,6 +213,26 @@ fn what_cannot_run_here_is_stopped_and_says_why() {
     let text = "stop Stopping/Requested: its new definition cannot run here; \
                 asked with SIGTERM, killed after 10 s";
     check(Some(running()), blocked, NOW, text);
+}
+
+/// proves: AGT-15
+#[test]
+fn what_waits_for_others_is_not_started_and_does_not_stop() {
+    let waiting =
+        |desired: &mut Desired, _: &mut Observed| desired.waiting = Some("for the db".into());
+    check(None, waiting, MINUTE, "rest Pending/WaitingToStart: for the db");
+    check(Some(running()), waiting, NOW, "rest Running/: ");
+    check(Some(ended(Exit::Code(3))), waiting, MINUTE, "start#1 Pending/Starting: ");
+    let changed = |desired: &mut Desired, observed: &mut Observed| {
+        waiting(desired, observed);
+        desired.hash = SpecHash("other".into());
+    };
+    check(Some(ended(Exit::Code(3))), changed, NOW, "rest Pending/WaitingToStart: for the db");
+    let removed = |desired: &mut Desired, observed: &mut Observed| {
+        waiting(desired, observed);
+        desired.goal = Goal::Remove;
+    };
+    check(None, removed, NOW, "remove Stopping/Requested: cleaning up");
 }
 
 #[test]

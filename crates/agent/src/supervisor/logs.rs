@@ -9,7 +9,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The file being written, in the folder `log` of the instance.
+/// The folder of the log within the folder of an instance.
+pub const LOG_FOLDER: &str = "log";
+
+/// The file being written.
 pub const LOG_CURRENT: &str = "current";
 
 /// The full file before it.

@@ -23,7 +23,7 @@ mod logs;
 mod program;
 mod watch;
 
-pub use logs::{LOG_CURRENT, LOG_FILE_MAX_BYTES, LOG_PREVIOUS};
+pub use logs::{LOG_CURRENT, LOG_FILE_MAX_BYTES, LOG_FOLDER, LOG_PREVIOUS};
 
 use crate::procfs;
 use crate::runtime::process::record::{Folder, Phase, Record};

@@ -4,7 +4,9 @@
 mod adoption;
 mod assignments;
 mod chaos;
+mod dependencies;
 mod lifecycle;
+mod logs;
 mod process;
 mod reporting;
 mod starting;

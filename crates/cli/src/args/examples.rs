@@ -106,3 +106,7 @@ pub const BACKUP: &str = "Example:
 
 pub const RESTORE: &str = "Example:
   orrery restore monday.backup --data-dir /var/lib/orrery-restored";
+
+pub const LOGS: &str = "Examples:
+  orrery logs hello -p hello
+  orrery logs -f --tail 20 hello -p hello";

@@ -18,7 +18,8 @@ pub use manage::{
 };
 pub use resources::{
     ApplyArguments, Cascade, ChangeArguments, DeleteArguments, DescribeArguments, DiffArguments,
-    EditArguments, EventsArguments, GetArguments, PatchArguments, PatchType, WaitArguments,
+    EditArguments, EventsArguments, GetArguments, LogsArguments, PatchArguments, PatchType,
+    WaitArguments,
 };
 pub use run::{AgentArguments, ServerArguments, StoreArguments, UpArguments};
 pub use values::{Aim, Format};
@@ -72,6 +73,9 @@ pub enum Command {
     /// Show what happened, oldest first
     #[command(after_help = examples::EVENTS)]
     Events(EventsArguments),
+    /// Show what a workload has written
+    #[command(after_help = examples::LOGS)]
+    Logs(LogsArguments),
     /// Show what an apply would change; exits with 1 when it would change something
     #[command(after_help = examples::DIFF)]
     Diff(DiffArguments),

@@ -289,3 +289,20 @@ pub struct WaitArguments {
     #[command(flatten)]
     pub connection: Connection,
 }
+
+#[derive(Debug, Args)]
+pub struct LogsArguments {
+    /// Name of a workload, for all its copies, or of a workload instance
+    pub name: String,
+    /// Project to look in [default: the context's, else default]
+    #[arg(short, long, add = complete::projects())]
+    pub project: Option<String>,
+    /// Go on with what is written later
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Begin so many lines before the end [default: with everything that is kept]
+    #[arg(long, value_name = "LINES", value_parser = clap::value_parser!(i64).range(0..))]
+    pub tail: Option<i64>,
+    #[command(flatten)]
+    pub connection: Connection,
+}

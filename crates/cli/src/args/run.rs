@@ -76,9 +76,18 @@ pub struct AgentArguments {
     /// Folder that holds what the agent knows [default: ~/.local/share/orrery/agents/NAME]
     #[arg(long, value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,
+    /// Label for its node: KEY=VALUE; may be given more than once
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    pub labels: Vec<(String, String)>,
     /// Stop all workloads when the agent stops, instead of leaving them running
     #[arg(long)]
     pub stop_workloads: bool,
     #[command(flatten)]
     pub tls: Tls,
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE")?;
+    orrery_api::LabelSelector::parse(text).map_err(|error| error.to_string())?;
+    Ok((key.to_owned(), value.to_owned()))
 }

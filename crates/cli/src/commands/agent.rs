@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use orrery_agent::{AgentConfig, OnStop, SupervisorCommand};
 use orrery_client::Endpoint;
 use orrery_client::agent::Link;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -25,7 +26,8 @@ pub async fn run(arguments: AgentArguments) -> anyhow::Result<()> {
     let on_stop =
         if arguments.stop_workloads { OnStop::StopWorkloads } else { OnStop::LeaveRunning };
     let stop = CancellationToken::new();
-    let running = start(&arguments.name, folder, endpoint, on_stop, stop.clone())?;
+    let labels = arguments.labels.into_iter().collect();
+    let running = start(&arguments.name, labels, folder, endpoint, on_stop, stop.clone())?;
     tokio::pin!(running);
     tokio::select! {
         outcome = &mut running => return outcome,
@@ -38,6 +40,7 @@ pub async fn run(arguments: AgentArguments) -> anyhow::Result<()> {
 /// An agent and its connection; it ends after `stop` was cancelled.
 pub fn start(
     name: &str,
+    labels: BTreeMap<String, String>,
     folder: PathBuf,
     endpoint: Endpoint,
     on_stop: OnStop,
@@ -47,6 +50,7 @@ pub fn start(
     let supervisor = SupervisorCommand { program, args: vec![SUPERVISOR.into()] };
     let mut config = AgentConfig::new(name, folder, supervisor);
     config.on_stop = on_stop;
+    config.labels = labels;
     let (to_server, to_server_rx) = mpsc::channel(MESSAGES_MAX);
     let (from_server_tx, from_server) = mpsc::channel(MESSAGES_MAX);
     let hello = orrery_agent::hello(&config);

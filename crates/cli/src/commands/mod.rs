@@ -18,6 +18,7 @@ mod get_watch;
 mod happenings;
 mod kubeconfig;
 mod label;
+mod logs;
 mod man;
 mod patch;
 mod prune;
@@ -76,6 +77,7 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<()> {
         Command::Kubeconfig(arguments) => kubeconfig::run(global, &arguments),
         Command::Backup(arguments) => backup::save(global, arguments).await,
         Command::Restore(arguments) => backup::restore(arguments).await,
+        Command::Logs(arguments) => logs::run(global, arguments).await,
         Command::Version(arguments) => version::run(global, arguments).await,
     }
 }

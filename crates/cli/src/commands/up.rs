@@ -33,8 +33,8 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
     let endpoint = Endpoint::new(&url, None)?;
     let folder = data.join("agents").join(&arguments.name);
     let stop_agent = CancellationToken::new();
-    let agent =
-        agent::start(&arguments.name, folder, endpoint, OnStop::StopWorkloads, stop_agent.clone())?;
+    let (name, on_stop) = (&arguments.name, OnStop::StopWorkloads);
+    let agent = agent::start(name, <_>::default(), folder, endpoint, on_stop, stop_agent.clone())?;
     let context = Context {
         name: "local".to_owned(),
         server: url.clone(),

@@ -3,7 +3,9 @@
 mod backup;
 mod bad_input;
 mod changes;
+mod dependencies;
 mod harness;
+mod logs;
 mod manage;
 mod queries;
 mod reachability;

@@ -1,20 +1,24 @@
-//! Which copies each agent should run, and telling it.
+//! Which copies each agent should run, and telling it; and how far the workloads have come that its
+//! copies wait for.
+use super::dependents::{Dependents, needed};
 use crate::middleware::distribute::Addressed;
 use crate::middleware::{Outbox, Senders};
 use orrery_hub::ObjectName;
-use orrery_proto::apps::v1::{WorkloadInstance, WorkloadInstanceSpec};
+use orrery_proto::apps::v1::{Workload, WorkloadInstance, WorkloadInstanceSpec};
 use orrery_proto::fleet::v1::{
-    Assignment, AssignmentSet, ServerMessage, Unassign, server_message::Message,
+    Assignment, AssignmentSet, DependencyState, DependencyStates, ServerMessage, Unassign,
+    server_message::Message,
 };
-use orrery_runtime::Change;
+use orrery_runtime::{Change, View};
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// The copies by node. Messages leave under its lock, so an agent hears of changes in their order
 /// and its first set is never older than a change it was already told.
 pub struct Assignments {
     senders: Arc<Senders>,
+    workloads: Arc<View<Workload>>,
     index: Mutex<Index>,
 }
 
@@ -23,6 +27,7 @@ struct Index {
     by_node: HashMap<String, BTreeMap<String, Assignment>>,
     /// By id: where the copy runs, and what it is called.
     by_id: HashMap<String, Placed>,
+    dependents: Dependents,
 }
 
 /// Where a copy runs.
@@ -34,8 +39,8 @@ pub struct Placed {
 }
 
 impl Assignments {
-    pub fn new(senders: Arc<Senders>) -> Self {
-        Self { senders, index: Mutex::default() }
+    pub fn new(senders: Arc<Senders>, workloads: Arc<View<Workload>>) -> Self {
+        Self { senders, workloads, index: Mutex::default() }
     }
 
     /// Takes in what became of a copy, and tells its agent.
@@ -43,8 +48,46 @@ impl Assignments {
         let old = change.old.as_deref().and_then(|i| assignment(&change.name, i));
         let new = change.new.as_deref().and_then(|i| assignment(&change.name, i));
         let mut index = self.index.lock();
-        let messages = index.replace(&change.name, old, new);
+        let mut messages = index.replace(&change.name, old, new);
+        let needed = messages.iter().filter_map(|addressed| match &addressed.message.message {
+            Some(Message::Assign(assignment)) => Some((&addressed.agent, needed(assignment))),
+            Some(_) | None => None,
+        });
+        let needed = needed.filter(|(_, needed)| !needed.is_empty());
+        let states: Vec<Addressed> = needed
+            .map(|(agent, needed)| Addressed { agent: agent.clone(), message: self.tell(needed) })
+            .collect();
+        messages.extend(states);
         self.senders.send(messages);
+    }
+
+    /// Tells the agents with copies that depend on a workload how far it has come.
+    pub fn tell_dependents(&self, change: &Change<Workload>) {
+        let state = |workload: &Option<Arc<Workload>>| {
+            workload.as_ref().map(|workload| state(workload).to_owned())
+        };
+        if state(&change.old) == state(&change.new) {
+            return;
+        }
+        let index = self.index.lock();
+        let concerned = index.dependents.nodes(&change.name);
+        let message = self.tell([change.name.clone()].into());
+        let addressed = |agent: String| Addressed { agent, message: message.clone() };
+        self.senders.send(concerned.map(addressed).collect());
+    }
+
+    fn tell(&self, workloads: BTreeSet<ObjectName>) -> ServerMessage {
+        let states = workloads.into_iter().map(|name| DependencyState {
+            state: self
+                .workloads
+                .get(&name)
+                .map(|found| state(&found).to_owned())
+                .unwrap_or_default(),
+            project: name.project,
+            workload: name.name,
+        });
+        let states = DependencyStates { states: states.collect() };
+        ServerMessage { message: Some(Message::Dependencies(states)) }
     }
 
     /// Leaves the full set of an agent in the outbox of its new session.
@@ -52,7 +95,8 @@ impl Assignments {
         let index = self.index.lock();
         let assignments = index.by_node.get(agent).map(|all| all.values().cloned().collect());
         let set = AssignmentSet { assignments: assignments.unwrap_or_default() };
-        outbox.push([ServerMessage { message: Some(Message::Set(set)) }]);
+        let needed = self.tell(set.assignments.iter().flat_map(needed).collect());
+        outbox.push([needed, ServerMessage { message: Some(Message::Set(set)) }]);
     }
 
     /// Where the copy with this id runs.
@@ -80,8 +124,10 @@ impl Index {
             let moved = new.as_ref().is_none_or(|(to, new)| *to != node || new.id != old.id);
             if moved {
                 self.by_id.remove(&old.id);
-                if let Some(all) = self.by_node.get_mut(&node) {
-                    all.remove(&old.id);
+                if let Some(all) = self.by_node.get_mut(&node)
+                    && let Some(was) = all.remove(&old.id)
+                {
+                    self.dependents.remove(&node, &was);
                 }
                 let message = Some(Message::Unassign(Unassign { id: old.id }));
                 messages.push(Addressed { agent: node, message: ServerMessage { message } });
@@ -93,13 +139,22 @@ impl Index {
             let all = self.by_node.entry(node.clone()).or_default();
             // A status that came back changes nothing for the agent.
             if all.get(&new.id) != Some(&new) {
-                all.insert(new.id.clone(), new.clone());
+                self.dependents.add(&node, &new);
+                if let Some(was) = all.insert(new.id.clone(), new.clone()) {
+                    self.dependents.remove(&node, &was);
+                }
                 let message = ServerMessage { message: Some(Message::Assign(new)) };
                 messages.push(Addressed { agent: node, message });
             }
         }
         messages
     }
+}
+
+/// How far a workload has come; one that nobody has looked at yet is pending.
+fn state(workload: &Workload) -> &str {
+    let state = workload.status.as_ref().map(|status| status.state.as_str());
+    state.filter(|state| !state.is_empty()).unwrap_or("Pending")
 }
 
 /// The node of a copy, and what that node's agent should know of it.
@@ -146,7 +201,7 @@ mod tests {
     #[tokio::test]
     async fn an_agent_gets_its_set_first_and_then_what_changes() {
         let senders = Arc::new(Senders::default());
-        let assignments = Assignments::new(senders.clone());
+        let assignments = Assignments::new(senders.clone(), Arc::new(View::new(None)));
         assignments.take(&change(None, Some(1)));
         let outbox = Arc::new(Outbox::default());
         let session = Session { epoch: 1, certificate: None, outbox: outbox.clone() };
@@ -154,6 +209,7 @@ mod tests {
         assignments.open("edge", &outbox);
         let first = outbox.next().await.expect("open");
         let Some(Message::Set(set)) = &first[0].message else { panic!("no set: {first:?}") };
+        assert_eq!(first.len(), 1, "nothing depends on anything");
         assert_eq!((set.assignments.len(), set.assignments[0].generation), (1, 1));
 
         assignments.take(&change(Some(1), Some(1)));

@@ -1,4 +1,5 @@
 //! Node resources: what is known of each agent.
+use super::labels;
 use crate::workloads::controller::ignore_gone;
 use orrery_hub::{ApplyOptions, Part};
 use orrery_hub::{Clock, Error, Hub, ObjectName, Precondition, Resources};
@@ -32,6 +33,17 @@ impl Nodes {
                 continue;
             };
             let status = node.status.clone().unwrap_or_default();
+            let said = |meta: &mut ObjectMeta| {
+                labels::take_over(&mut meta.labels, &status.agent_labels, &hello.labels)
+            };
+            if said(&mut node.metadata.clone().unwrap_or_default()) {
+                let take_over = |meta: &mut ObjectMeta| {
+                    said(meta);
+                };
+                let labelled = self.nodes.update_meta(&name, take_over).await;
+                ignore_gone(labelled.map(|_| ()))?;
+                continue;
+            }
             let next = self.ready(hello, status);
             let epoch = next.session_epoch;
             match self.write_at(&node, next).await {
@@ -63,7 +75,8 @@ impl Nodes {
 
     async fn create(&self, name: &str) -> Result<(), Error> {
         let metadata = ObjectMeta { name: name.to_owned(), ..ObjectMeta::default() };
-        let node = Node { metadata: Some(metadata), spec: Some(NodeSpec {}), ..Node::default() };
+        let node =
+            Node { metadata: Some(metadata), spec: Some(NodeSpec::default()), ..Node::default() };
         match self.nodes.create(&node).await {
             Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(()),
             Err(error) => Err(error),
@@ -77,6 +90,7 @@ impl Nodes {
         status.runtimes.clone_from(&hello.runtimes);
         status.hostname.clone_from(&hello.hostname);
         status.system.clone_from(&hello.system);
+        status.agent_labels.clone_from(&hello.labels);
         self.transition(&mut status, "Ready", "the agent is connected");
         status
     }

@@ -4,7 +4,10 @@
 //! word about an instance takes the place of an older one that was not sent yet, and a full set
 //! takes the place of everything. So an agent that does not read costs nobody anything.
 use indexmap::IndexMap;
-use orrery_proto::fleet::v1::{AssignmentSet, ServerHello, ServerMessage, server_message::Message};
+use orrery_proto::fleet::v1::{
+    AssignmentSet, DependencyState, DependencyStates, LogCancel, LogCredit, LogRequest,
+    ServerHello, ServerMessage, server_message::Message,
+};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -19,10 +22,23 @@ pub struct Outbox {
 #[derive(Debug, Default)]
 struct Pending {
     hello: Option<ServerHello>,
+    /// By project and name of the workload: how far those have come that the agent's copies wait
+    /// for. They go before the copies, so that no copy waits without need.
+    dependencies: IndexMap<(String, String), String>,
     set: Option<AssignmentSet>,
     /// By instance id, in the order of the first unsent word about each.
     updates: IndexMap<String, Message>,
+    /// By the name of the stream.
+    logs: IndexMap<String, LogOrders>,
     closed: bool,
+}
+
+/// What an agent is to be told about one stream of output.
+#[derive(Debug, Default)]
+struct LogOrders {
+    request: Option<LogRequest>,
+    credit: u32,
+    cancelled: bool,
 }
 
 impl Outbox {
@@ -73,6 +89,10 @@ impl Pending {
         let Some(message) = message.message else { return };
         match message {
             Message::Hello(hello) => self.hello = Some(hello),
+            Message::Dependencies(DependencyStates { states }) => {
+                let keyed = states.into_iter().map(|s| ((s.project, s.workload), s.state));
+                self.dependencies.extend(keyed);
+            }
             Message::Set(set) => {
                 self.updates.clear();
                 self.set = Some(set);
@@ -80,6 +100,15 @@ impl Pending {
             Message::Assign(assignment) => {
                 self.updates.insert(assignment.id.clone(), Message::Assign(assignment));
             }
+            Message::Log(request) => {
+                let stream = request.stream.clone();
+                self.log(&stream).request = Some(request);
+            }
+            Message::LogCredit(LogCredit { stream, chunks }) => {
+                let orders = self.log(&stream);
+                orders.credit = orders.credit.saturating_add(chunks);
+            }
+            Message::LogCancel(LogCancel { stream }) => self.log(&stream).cancelled = true,
             Message::Unassign(unassign) => {
                 self.updates.insert(unassign.id.clone(), Message::Unassign(unassign));
             }
@@ -90,8 +119,37 @@ impl Pending {
         let hello = self.hello.take().map(Message::Hello);
         let set = self.set.take().map(Message::Set);
         let updates = std::mem::take(&mut self.updates).into_values();
-        let messages = hello.into_iter().chain(set).chain(updates);
+        let dependencies = self.take_dependencies().map(Message::Dependencies);
+        let logs = std::mem::take(&mut self.logs).into_iter();
+        let logs = logs.flat_map(|(stream, orders)| orders.messages(stream));
+        let messages = hello.into_iter().chain(dependencies).chain(set).chain(updates).chain(logs);
         messages.map(|message| ServerMessage { message: Some(message) }).collect()
+    }
+}
+
+impl LogOrders {
+    /// A stream that was cancelled before it was asked for needs no word at all.
+    fn messages(self, stream: String) -> Vec<Message> {
+        if self.cancelled {
+            let cancel = Message::LogCancel(LogCancel { stream });
+            return if self.request.is_some() { Vec::new() } else { vec![cancel] };
+        }
+        let credit = (0 < self.credit)
+            .then_some(Message::LogCredit(LogCredit { stream, chunks: self.credit }));
+        self.request.map(Message::Log).into_iter().chain(credit).collect()
+    }
+}
+
+impl Pending {
+    fn log(&mut self, stream: &str) -> &mut LogOrders {
+        self.logs.entry(stream.to_owned()).or_default()
+    }
+
+    fn take_dependencies(&mut self) -> Option<DependencyStates> {
+        let dependencies = std::mem::take(&mut self.dependencies);
+        let state = |((project, workload), state)| DependencyState { project, workload, state };
+        let states: Vec<DependencyState> = dependencies.into_iter().map(state).collect();
+        (!states.is_empty()).then_some(DependencyStates { states })
     }
 }
 
@@ -128,6 +186,41 @@ mod tests {
         outbox.push([assign("a", 1), unassign("a"), assign("b", 1)]);
         outbox.push([set(), unassign("c")]);
         assert_eq!(outbox.next().await, Some(vec![set(), unassign("c")]));
+    }
+
+    #[tokio::test]
+    async fn dependencies_go_first_and_only_their_newest_state() {
+        let state = |workload: &str, state: &str| DependencyState {
+            project: "p".into(),
+            workload: workload.into(),
+            state: state.into(),
+        };
+        let states = |states: Vec<DependencyState>| ServerMessage {
+            message: Some(Message::Dependencies(DependencyStates { states })),
+        };
+        let outbox = Outbox::default();
+        outbox.push([assign("a", 1), states(vec![state("db", "Pending"), state("x", "Failed")])]);
+        outbox.push([states(vec![state("db", "Running")])]);
+        let first = states(vec![state("db", "Running"), state("x", "Failed")]);
+        assert_eq!(outbox.next().await, Some(vec![first, assign("a", 1)]));
+    }
+
+    #[tokio::test]
+    async fn words_about_output_are_few() {
+        let message = |message| ServerMessage { message: Some(message) };
+        let ask = |stream: &str| {
+            message(Message::Log(LogRequest { stream: stream.into(), ..LogRequest::default() }))
+        };
+        let credit = |stream: &str, chunks| {
+            message(Message::LogCredit(LogCredit { stream: stream.into(), chunks }))
+        };
+        let cancel =
+            |stream: &str| message(Message::LogCancel(LogCancel { stream: stream.into() }));
+        let outbox = Outbox::default();
+        outbox.push([ask("a"), ask("b"), credit("a", 1), credit("a", 2), cancel("b")]);
+        assert_eq!(outbox.next().await, Some(vec![ask("a"), credit("a", 3)]));
+        outbox.push([credit("a", 1), cancel("a")]);
+        assert_eq!(outbox.next().await, Some(vec![cancel("a")]));
     }
 
     #[tokio::test]

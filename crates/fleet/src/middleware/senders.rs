@@ -52,6 +52,11 @@ impl Senders {
         self.sessions.lock().get(agent).map(|session| session.certificate)
     }
 
+    /// The session of an agent that is connected here.
+    pub fn session(&self, agent: &str) -> Option<Session> {
+        self.sessions.lock().get(agent).cloned()
+    }
+
     /// Leaves each message with its receiver; those for agents that are not connected are dropped,
     /// because the hello of an agent is answered with its full set.
     pub fn send(&self, messages: Vec<Addressed>) {

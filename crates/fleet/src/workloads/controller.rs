@@ -1,44 +1,110 @@
 //! The workload controller: asks the plan and does what it says.
+use super::graph::Graph;
+use super::placement::Seat;
+use super::plan::Surroundings;
 use super::{AGENT_FINALIZER, INSTANCES_FINALIZER, plan, summary};
 use async_trait::async_trait;
-use orrery_hub::{Clock, Error, Hub, ObjectName, Resources};
+use orrery_api::Object;
+use orrery_hub::{ApplyOptions, Clock, Error, Hub, ObjectName, Precondition, Resources};
 use orrery_proto::apps::v1::{Workload, WorkloadInstance};
+use orrery_proto::core::v1::Project;
 use orrery_proto::infra::v1::Node;
 use orrery_proto::meta::v1::ObjectMeta;
 use orrery_runtime::{Next, Reconciler, View};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// What the watches of the fleet have told.
+#[derive(Clone)]
+pub struct Views {
+    pub workloads: Arc<View<Workload>>,
+    pub instances: Arc<View<WorkloadInstance>>,
+    pub nodes: Arc<View<Node>>,
+    pub graph: Arc<Graph>,
+}
 
 pub struct WorkloadReconciler {
     workloads: Resources<Workload>,
     instances: Resources<WorkloadInstance>,
-    instance_view: Arc<View<WorkloadInstance>>,
-    node_view: Arc<View<Node>>,
+    projects: Resources<Project>,
+    views: Views,
     clock: Arc<dyn Clock>,
 }
 
 impl WorkloadReconciler {
-    pub fn new(
-        hub: &Hub,
-        instance_view: Arc<View<WorkloadInstance>>,
-        node_view: Arc<View<Node>>,
-    ) -> Result<Self, Error> {
+    pub fn new(hub: &Hub, views: Views) -> Result<Self, Error> {
         Ok(Self {
             workloads: hub.resources()?,
             instances: hub.resources()?,
-            instance_view,
-            node_view,
+            projects: hub.resources()?,
+            views,
             clock: hub.clock().clone(),
         })
     }
 
     fn copies(&self, key: &ObjectName) -> Vec<WorkloadInstance> {
-        let copies = self.instance_view.indexed(&key.to_string());
+        let copies = self.views.instances.indexed(&key.to_string());
         copies.into_iter().map(|(_, instance)| WorkloadInstance::clone(&instance)).collect()
     }
 
-    fn nodes(&self) -> BTreeSet<String> {
-        self.node_view.names().into_iter().map(|name| name.name).collect()
+    async fn surroundings(
+        &self,
+        key: &ObjectName,
+        workload: &Workload,
+        copies: &[WorkloadInstance],
+    ) -> Result<Surroundings, Error> {
+        let cycle = self.views.graph.cycle(key);
+        // In a circle nobody can go first.
+        let held = deleting(&workload.metadata) && cycle.is_none();
+        let goes_first = if held { self.goes_first(key).await? } else { None };
+        Ok(Surroundings { nodes: self.nodes(workload, copies), cycle, goes_first })
+    }
+
+    /// The nodes that matter: those that are named or run a copy, and all of them only when labels
+    /// choose. So a workload on one node costs the same however many others there are.
+    fn nodes(&self, workload: &Workload, copies: &[WorkloadInstance]) -> BTreeMap<String, Seat> {
+        let placement = workload.spec.as_ref().and_then(|spec| spec.placement.as_ref());
+        if placement.is_some_and(|placement| placement.selector.is_some()) {
+            let seat = |(name, node): (ObjectName, Arc<Node>)| (name.name, Seat::of(&node));
+            return self.views.nodes.all().into_iter().map(seat).collect();
+        }
+        let named = placement.into_iter().flat_map(|placement| &placement.nodes);
+        let used = copies.iter().filter_map(|copy| copy.spec.as_ref()?.node.as_ref());
+        let seat = |name: &String| {
+            let node = self.views.nodes.get(&ObjectName::new("", name))?;
+            Some((name.clone(), Seat::of(&node)))
+        };
+        named.chain(used).filter_map(seat).collect()
+    }
+
+    /// A workload that depends on this one and goes too, with its project or by itself.
+    async fn goes_first(&self, key: &ObjectName) -> Result<Option<String>, Error> {
+        let dependents = self.views.graph.dependents(key);
+        if dependents.is_empty() {
+            return Ok(None);
+        }
+        let project = self.projects.find(&ObjectName::new("", &key.project)).await?;
+        let all_go = project.is_none_or(|project| deleting(&project.metadata));
+        let mut there =
+            dependents.iter().filter_map(|name| Some((name, self.views.workloads.get(name)?)));
+        let first = there.find(|(_, dependent)| all_go || deleting(&dependent.metadata));
+        Ok(first.map(|(name, _)| name.name.clone()))
+    }
+
+    /// Writes first words, unless the agent was quicker.
+    async fn introduce(&self, instance: &WorkloadInstance) -> Result<(), Error> {
+        let metadata = instance.metadata.clone().unwrap_or_default();
+        let revision = metadata.resource_version.parse().map_err(|_| {
+            Error::Internal(format!("{} has no revision after it was read", metadata.name))
+        })?;
+        let object = Object::from_typed(self.instances.kind(), instance)
+            .map_err(|error| Error::Internal(format!("cannot write an instance: {error}")))?;
+        let precondition = Precondition::At(revision);
+        let options = ApplyOptions { precondition, ..ApplyOptions::status() };
+        match self.instances.accessor().apply(object, options).await {
+            Err(Error::Conflict { .. }) => Ok(()),
+            other => ignore_gone(other.map(|_| ())),
+        }
     }
 
     async fn carry_out(&self, project: &str, plan: &plan::Plan) -> Result<(), Error> {
@@ -51,11 +117,8 @@ impl WorkloadReconciler {
         for instance in &plan.update {
             self.instances.apply(instance).await?;
         }
-        for (name, status) in &plan.introduce {
-            let metadata = named(project, name);
-            let status = Some(status.clone());
-            let instance = WorkloadInstance { metadata, status, ..WorkloadInstance::default() };
-            ignore_gone(self.instances.write_status(&instance).await.map(|_| ()))?;
+        for instance in &plan.introduce {
+            self.introduce(instance).await?;
         }
         for name in &plan.delete {
             self.instances.delete(&ObjectName::new(project, name)).await?;
@@ -75,13 +138,14 @@ impl Reconciler<ObjectName> for WorkloadReconciler {
     async fn reconcile(&self, key: &ObjectName) -> Result<Next, Error> {
         let Some(workload) = self.workloads.find(key).await? else { return Ok(Next::AwaitChange) };
         let copies = self.copies(key);
-        let plan = plan::plan(&workload, &copies, &self.nodes());
+        let around = self.surroundings(key, &workload, &copies).await?;
+        let plan = plan::plan(&workload, &copies, &around);
         self.carry_out(&key.project, &plan).await?;
         if plan.finished {
             ignore_gone(release(&self.workloads, key, INSTANCES_FINALIZER).await)?;
             return Ok(Next::AwaitChange);
         }
-        let status = summary::summarize(&workload, &copies, self.clock.now());
+        let status = summary::summarize(&workload, &copies, &plan, self.clock.now());
         if workload.status.as_ref() != Some(&status) {
             let metadata = named(&key.project, &key.name);
             let next = Workload { metadata, status: Some(status), ..Workload::default() };
@@ -107,6 +171,10 @@ pub(crate) fn ignore_gone(outcome: Result<(), Error>) -> Result<(), Error> {
         Err(Error::NotFound { .. } | Error::ProjectNotFound { .. }) => Ok(()),
         other => other,
     }
+}
+
+fn deleting(metadata: &Option<ObjectMeta>) -> bool {
+    metadata.as_ref().is_some_and(|metadata| metadata.deletion_timestamp.is_some())
 }
 
 fn named(project: &str, name: &str) -> Option<ObjectMeta> {

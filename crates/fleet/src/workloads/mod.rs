@@ -1,7 +1,11 @@
 //! Workloads and their copies: a pure plan, a pure summary, and a thin controller.
 pub mod controller;
+pub mod graph;
+pub mod placement;
 pub mod plan;
 pub mod summary;
+pub mod validate;
+pub mod watches;
 
 /// Held by a workload until its last copy is gone.
 pub const INSTANCES_FINALIZER: &str = "orrery.dev/instances";

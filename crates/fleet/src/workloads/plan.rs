@@ -1,7 +1,8 @@
 //! Which copies of a workload there should be: pure.
 use super::AGENT_FINALIZER;
+use super::placement::{Present, Seat, Slot, place};
 use orrery_proto::apps::v1::{
-    Workload, WorkloadInstance, WorkloadInstanceSpec, WorkloadInstanceStatus,
+    Workload, WorkloadInstance, WorkloadInstanceSpec, WorkloadInstanceStatus, WorkloadSpec,
     workload_instance_spec, workload_spec,
 };
 use orrery_proto::meta::v1::{ObjectMeta, OwnerReference};
@@ -19,23 +20,54 @@ pub struct Plan {
     pub delete: Vec<String>,
     /// Names of copies that no agent will ever stop, because none of that name ever connected.
     pub release: Vec<String>,
-    /// First words about copies that no agent has spoken of yet.
-    pub introduce: Vec<(String, WorkloadInstanceStatus)>,
+    /// First words about copies that no agent has spoken of yet, to be written only where they are
+    /// still as they were seen: what the agent says meanwhile is truer.
+    pub introduce: Vec<WorkloadInstance>,
     /// The workload is being deleted and nothing of it is left.
     pub finished: bool,
+    /// How many copies there should be.
+    pub desired: usize,
+    /// Why it is not as asked for, if the agents have no part in it.
+    pub obstacle: Option<Obstacle>,
 }
 
-/// Decides. `instances` are all copies of this workload, `nodes` the names of all nodes that ever
-/// connected.
-pub fn plan(workload: &Workload, instances: &[WorkloadInstance], nodes: &BTreeSet<String>) -> Plan {
+/// What stands in the way of a workload before any agent does something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// Some copies have no node.
+    TooFewNodes(String),
+    /// It waits for itself, along this way.
+    Cycle(Vec<String>),
+    /// It is stopped after the workload of this name, which depends on it.
+    StoppedAfter(String),
+}
+
+/// What a plan depends on beside the workload and its copies.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// All nodes that ever connected.
+    pub nodes: BTreeMap<String, Seat>,
+    /// The way from the workload back to itself, if its dependencies lead there.
+    pub cycle: Option<Vec<String>>,
+    /// A workload that depends on this one and is on its way out too.
+    pub goes_first: Option<String>,
+}
+
+/// Decides. `instances` are all copies of this workload.
+pub fn plan(workload: &Workload, instances: &[WorkloadInstance], around: &Surroundings) -> Plan {
     let deleting = meta(&workload.metadata).deletion_timestamp.is_some();
-    let wanted = if deleting { BTreeMap::new() } else { wanted(workload) };
     let mut plan = Plan { finished: deleting && instances.is_empty(), ..Plan::default() };
+    if let (true, Some(first)) = (deleting, &around.goes_first) {
+        plan.obstacle = Some(Obstacle::StoppedAfter(first.clone()));
+        return Plan { finished: false, ..plan };
+    }
+    let wanted =
+        if deleting { BTreeMap::new() } else { wanted(workload, instances, around, &mut plan) };
     let mut present = BTreeSet::new();
     for instance in instances {
         let name = &meta(&instance.metadata).name;
         present.insert(name.as_str());
-        judge(&mut plan, instance, wanted.get(name), nodes);
+        judge(&mut plan, instance, wanted.get(name), &around.nodes);
     }
     let missing = wanted.iter().filter(|(name, _)| !present.contains(name.as_str()));
     plan.create = missing.map(|(_, instance)| instance.clone()).collect();
@@ -47,12 +79,12 @@ fn judge(
     plan: &mut Plan,
     instance: &WorkloadInstance,
     wanted: Option<&WorkloadInstance>,
-    nodes: &BTreeSet<String>,
+    nodes: &BTreeMap<String, Seat>,
 ) {
     let metadata = meta(&instance.metadata);
     let name = metadata.name.clone();
     let node = instance.spec.as_ref().map_or("", WorkloadInstanceSpec::node);
-    let known = nodes.contains(node);
+    let known = nodes.contains_key(node);
     if metadata.deletion_timestamp.is_some() {
         let held = metadata.finalizers.iter().any(|finalizer| finalizer == AGENT_FINALIZER);
         if held && !known {
@@ -67,7 +99,8 @@ fn judge(
                 plan.update.push(wanted.clone());
             }
             if instance.status.is_none() {
-                plan.introduce.push((name, introduction(node, known)));
+                let status = Some(introduction(node, known));
+                plan.introduce.push(WorkloadInstance { status, ..instance.clone() });
             }
         }
     }
@@ -88,16 +121,52 @@ fn introduction(node: &str, known: bool) -> WorkloadInstanceStatus {
 }
 
 /// The copies that the spec asks for, by name.
-fn wanted(workload: &Workload) -> BTreeMap<String, WorkloadInstance> {
+fn wanted(
+    workload: &Workload,
+    instances: &[WorkloadInstance],
+    around: &Surroundings,
+    plan: &mut Plan,
+) -> BTreeMap<String, WorkloadInstance> {
     let Some(spec) = &workload.spec else { return BTreeMap::new() };
-    let nodes = spec.placement.iter().flat_map(|placement| &placement.nodes);
-    nodes.map(|node| (instance_name(workload, node), instance(workload, node))).collect()
+    let placement = spec.placement.clone().unwrap_or_default();
+    let present = present(instances);
+    let mut placed = place(&placement, runtime_name(spec), &present, &around.nodes);
+    plan.desired = placed.desired;
+    plan.obstacle = placed.shortage.map(Obstacle::TooFewNodes);
+    if let Some(cycle) = &around.cycle {
+        // What runs goes on; what would wait for ever is not placed at all.
+        placed.slots.retain(|slot| present.staying.contains(slot));
+        plan.obstacle = Some(Obstacle::Cycle(cycle.clone()));
+    }
+    let named = |slot: &Slot| (instance_name(workload, slot), instance(workload, slot));
+    placed.slots.iter().map(named).collect()
 }
 
-fn instance(workload: &Workload, node: &str) -> WorkloadInstance {
+fn present(instances: &[WorkloadInstance]) -> Present {
+    let mut present = Present::default();
+    for instance in instances {
+        let Some(spec) = &instance.spec else { continue };
+        let slot = Slot { node: spec.node().to_owned(), copy: spec.copy() };
+        let leaving = meta(&instance.metadata).deletion_timestamp.is_some();
+        let slots = if leaving { &mut present.leaving } else { &mut present.staying };
+        slots.insert(slot);
+    }
+    present
+}
+
+/// The runtime that a node must have, as agents name it.
+fn runtime_name(spec: &WorkloadSpec) -> &'static str {
+    match &spec.runtime {
+        Some(workload_spec::Runtime::Process(_)) => "process",
+        // Refused before it is stored; no node has a runtime without a name.
+        None => "",
+    }
+}
+
+fn instance(workload: &Workload, slot: &Slot) -> WorkloadInstance {
     let owner = meta(&workload.metadata);
     let metadata = ObjectMeta {
-        name: instance_name(workload, node),
+        name: instance_name(workload, slot),
         project: owner.project.clone(),
         labels: owner.labels.clone(),
         finalizers: vec![AGENT_FINALIZER.into()],
@@ -113,12 +182,12 @@ fn instance(workload: &Workload, node: &str) -> WorkloadInstance {
     };
     WorkloadInstance {
         metadata: Some(metadata),
-        spec: Some(assignment(workload, node)),
+        spec: Some(assignment(workload, slot)),
         ..WorkloadInstance::default()
     }
 }
 
-fn assignment(workload: &Workload, node: &str) -> WorkloadInstanceSpec {
+fn assignment(workload: &Workload, slot: &Slot) -> WorkloadInstanceSpec {
     let spec = workload.spec.clone().unwrap_or_default();
     let runtime = spec.runtime.map(|runtime| match runtime {
         workload_spec::Runtime::Process(process) => {
@@ -127,27 +196,32 @@ fn assignment(workload: &Workload, node: &str) -> WorkloadInstanceSpec {
     });
     WorkloadInstanceSpec {
         workload: Some(meta(&workload.metadata).name.clone()),
-        node: Some(node.to_owned()),
+        node: Some(slot.node.clone()),
         restart_policy: spec.restart_policy,
         stop_signal: spec.stop_signal,
         stop_grace_seconds: spec.stop_grace_seconds,
         runtime,
+        copy: (0 < slot.copy).then_some(slot.copy),
+        depends_on: spec.depends_on,
     }
 }
 
-/// The same for the same workload and node, different for any other pair, and short enough for a
-/// name. The workload's identity is part of it: what an old one left behind is not adopted.
-fn instance_name(workload: &Workload, node: &str) -> String {
+/// The same for the same workload, node and number, different for any others, and short enough for
+/// a name. The workload's identity is part of it: what an old one left behind is not adopted.
+fn instance_name(workload: &Workload, slot: &Slot) -> String {
     let metadata = meta(&workload.metadata);
     let mut hash = Sha256::new();
-    for part in [metadata.uid.as_str(), node] {
+    for part in [metadata.uid.as_str(), &slot.node] {
         hash.update(part);
         hash.update([0]);
+    }
+    if 0 < slot.copy {
+        hash.update(slot.copy.to_le_bytes());
     }
     let digest: String = hash.finalize().iter().take(4).map(|b| format!("{b:02x}")).collect();
     let clip =
         |text: &str| text.chars().take(26).collect::<String>().trim_end_matches('-').to_owned();
-    format!("{}-{}-{digest}", clip(&metadata.name), clip(node))
+    format!("{}-{}-{digest}", clip(&metadata.name), clip(&slot.node))
 }
 
 fn meta(metadata: &Option<ObjectMeta>) -> &ObjectMeta {

@@ -1,35 +1,45 @@
 //! The state of a workload as the sum of its copies: pure.
+use super::plan::{Obstacle, Plan};
 use orrery_proto::apps::v1::{Workload, WorkloadInstance, WorkloadInstanceStatus, WorkloadStatus};
 use orrery_proto::meta::v1::Condition;
 use orrery_runtime::conditions;
 use prost_types::Timestamp;
 
-/// Sums up. The worst copy speaks for the whole, except that what is stopping is stopping.
+/// Sums up. The worst copy speaks for the whole, except that what is stopping is stopping, and that
+/// what stands in the way of the whole is said first.
 pub fn summarize(
     workload: &Workload,
     instances: &[WorkloadInstance],
+    plan: &Plan,
     now: Timestamp,
 ) -> WorkloadStatus {
     let deleting = workload.metadata.as_ref().is_some_and(|meta| meta.deletion_timestamp.is_some());
-    let spec = workload.spec.as_ref();
-    let placed = spec.and_then(|spec| spec.placement.as_ref()).map_or(0, |p| p.nodes.len());
-    let desired = if deleting { 0 } else { placed };
+    let desired = if deleting { 0 } else { plan.desired };
     let statuses: Vec<&WorkloadInstanceStatus> =
         instances.iter().filter_map(|instance| instance.status.as_ref()).collect();
     let running = statuses.iter().filter(|status| status.state == "Running").count();
     let speaker = statuses.iter().max_by_key(|status| weight(status));
     let state = match speaker {
         _ if deleting => "Stopping",
+        None if plan.obstacle.is_some() => "NotScheduled",
         None => "Pending",
         Some(_) if statuses.len() < desired => "Pending",
         Some(speaker) if is_unknown(speaker) => "Unknown",
         Some(speaker) => speaker.state.as_str(),
     };
+    let (reason, message) = match (&plan.obstacle, speaker) {
+        (Some(obstacle), _) => (reason(obstacle).to_owned(), message(obstacle)),
+        (None, Some(speaker)) => (speaker.reason.clone(), speaker.message.clone()),
+        (None, None) if desired == 0 && !deleting => {
+            ("NoCopies".to_owned(), "no copies are asked for".to_owned())
+        }
+        (None, None) => (String::new(), String::new()),
+    };
     let generation = workload.metadata.as_ref().map_or(0, |meta| meta.generation);
     let mut status = WorkloadStatus {
         state: state.to_owned(),
-        reason: speaker.map_or_else(String::new, |status| status.reason.clone()),
-        message: speaker.map_or_else(String::new, |status| status.message.clone()),
+        reason,
+        message,
         desired: count(desired),
         running: count(running),
         restarts: statuses.iter().map(|status| status.restarts).sum(),
@@ -38,7 +48,46 @@ pub fn summarize(
     };
     let ready = ready(&status, instances, generation);
     conditions::set(&mut status.conditions, ready, now);
+    if !deleting {
+        conditions::set(&mut status.conditions, scheduled(plan, generation), now);
+    }
     status
+}
+
+fn reason(obstacle: &Obstacle) -> &'static str {
+    match obstacle {
+        Obstacle::TooFewNodes(_) => "TooFewNodes",
+        Obstacle::Cycle(_) => "DependencyCycle",
+        Obstacle::StoppedAfter(_) => "Waiting",
+    }
+}
+
+fn message(obstacle: &Obstacle) -> String {
+    match obstacle {
+        Obstacle::TooFewNodes(why) => why.clone(),
+        Obstacle::Cycle(way) => {
+            format!("it waits for itself: {}; take one of these dependencies out", way.join(" -> "))
+        }
+        Obstacle::StoppedAfter(first) => {
+            format!("stopped after workload {first:?}, which depends on it")
+        }
+    }
+}
+
+/// Scheduled means: every copy that is asked for has a node.
+fn scheduled(plan: &Plan, generation: i64) -> Condition {
+    let (status, reason, message) = match &plan.obstacle {
+        Some(obstacle) => ("False", "NotScheduled", message(obstacle)),
+        None => ("True", "Scheduled", "every copy has a node".to_owned()),
+    };
+    Condition {
+        r#type: "Scheduled".into(),
+        status: status.into(),
+        reason: reason.into(),
+        message,
+        observed_generation: generation,
+        last_transition_time: None,
+    }
 }
 
 /// Ready means: every copy that is asked for runs what is asked for, or has done its work.
@@ -86,7 +135,6 @@ fn count(number: usize) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use orrery_proto::apps::v1::{Placement, WorkloadSpec};
 
     fn mk_instance(state: &str, reason: &str) -> WorkloadInstance {
         let status = WorkloadInstanceStatus {
@@ -100,11 +148,10 @@ mod tests {
 
     #[track_caller]
     fn check(placed: usize, instances: &[(&str, &str)], expect: (&str, i32), ready: bool) {
-        let placement = Placement { nodes: (0..placed).map(|n| n.to_string()).collect() };
-        let spec = WorkloadSpec { placement: Some(placement), ..WorkloadSpec::default() };
-        let workload = Workload { spec: Some(spec), ..Workload::default() };
+        let workload = Workload::default();
+        let plan = Plan { desired: placed, ..Plan::default() };
         let instances: Vec<_> = instances.iter().map(|(s, r)| mk_instance(s, r)).collect();
-        let status = summarize(&workload, &instances, Timestamp::default());
+        let status = summarize(&workload, &instances, &plan, Timestamp::default());
         assert_eq!((status.state.as_str(), status.running), expect);
         assert_eq!(status.conditions[0].status == "True", ready);
         assert_eq!(usize::try_from(status.restarts), Ok(instances.len() * 2));
@@ -126,5 +173,25 @@ mod tests {
         );
         check(2, &[("Running", ""), ("Succeeded", "")], ("Running", 1), true);
         check(1, &[("Succeeded", "")], ("Succeeded", 0), true);
+    }
+    #[track_caller]
+    fn check_obstacle(obstacle: Obstacle, copies: usize, expect: (&str, &str, &str)) {
+        let plan = Plan { desired: 2, obstacle: Some(obstacle), ..Plan::default() };
+        let instances = vec![mk_instance("Running", ""); copies];
+        let status = summarize(&Workload::default(), &instances, &plan, Timestamp::default());
+        assert_eq!((&*status.state, &*status.reason, &*status.message), expect);
+        let scheduled = &status.conditions[1];
+        assert_eq!((&*scheduled.status, &*scheduled.reason), ("False", "NotScheduled"));
+        assert_eq!(scheduled.message, status.message);
+    }
+
+    #[test]
+    fn what_stands_in_the_way_is_said() {
+        let none = || Obstacle::TooFewNodes("there is no node".into());
+        check_obstacle(none(), 0, ("NotScheduled", "TooFewNodes", "there is no node"));
+        check_obstacle(none(), 1, ("Pending", "TooFewNodes", "there is no node"));
+        let way = ["a", "b", "a"].map(str::to_owned).into();
+        let said = "it waits for itself: a -> b -> a; take one of these dependencies out";
+        check_obstacle(Obstacle::Cycle(way), 0, ("NotScheduled", "DependencyCycle", said));
     }
 }

@@ -2,4 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a panic with its line is a good test failure")]
 mod agents;
 mod commanders;
+mod dependencies;
+mod placement;
 mod workloads;

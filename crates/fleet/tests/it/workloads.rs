@@ -9,7 +9,7 @@ use orrery_proto::meta::v1::ObjectMeta;
 use orrery_testkit::agent::{FakeAgent, InProcess};
 use orrery_testkit::world::World;
 
-fn mk_workload(name: &str, nodes: &[&str]) -> Workload {
+pub fn mk_workload(name: &str, nodes: &[&str]) -> Workload {
     let process = Process { command: Some("true".into()), ..Process::default() };
     Workload {
         metadata: Some(ObjectMeta {
@@ -19,25 +19,28 @@ fn mk_workload(name: &str, nodes: &[&str]) -> Workload {
         }),
         spec: Some(WorkloadSpec {
             runtime: Some(workload_spec::Runtime::Process(process)),
-            placement: Some(Placement { nodes: nodes.iter().map(|n| (*n).into()).collect() }),
+            placement: Some(Placement {
+                nodes: nodes.iter().map(|n| (*n).into()).collect(),
+                ..Placement::default()
+            }),
             ..WorkloadSpec::default()
         }),
         ..Workload::default()
     }
 }
 
-fn state(workload: &Workload) -> &str {
+pub fn state(workload: &Workload) -> &str {
     workload.status.as_ref().map_or("", |status| status.state.as_str())
 }
 
-async fn shop() -> (World, InProcess) {
+pub async fn shop() -> (World, InProcess) {
     let world = World::start().await;
     world.project("shop").await;
     let transport = InProcess::new(&world, Peer::default());
     (world, transport)
 }
 
-async fn apply(world: &World, workload: &Workload) {
+pub async fn apply(world: &World, workload: &Workload) {
     world.hub.resources().unwrap().apply(workload).await.unwrap();
 }
 

@@ -3,10 +3,12 @@ use crate::api::{HubApi, to_wire};
 use crate::backup;
 use async_trait::async_trait;
 use futures::StreamExt;
+use orrery_fleet::Fleet;
 use orrery_fleet::commander::handler::{Reply, Request};
 use orrery_fleet::commander::{Answer, CommandHandler};
 use orrery_fleet::middleware::Peer;
 use orrery_hub::Error;
+use orrery_proto::fleet::v1::LogsRequest;
 use orrery_proto::hub::v1::BackupChunk;
 use orrery_store::Engine;
 use std::sync::Arc;
@@ -14,11 +16,19 @@ use std::sync::Arc;
 pub struct Commands {
     api: HubApi,
     engine: Arc<dyn Engine>,
+    fleet: Arc<Fleet>,
 }
 
 impl Commands {
-    pub fn new(api: HubApi, engine: Arc<dyn Engine>) -> Self {
-        Self { api, engine }
+    pub fn new(api: HubApi, engine: Arc<dyn Engine>, fleet: Arc<Fleet>) -> Self {
+        Self { api, engine, fleet }
+    }
+
+    async fn logs(&self, request: LogsRequest) -> Answer {
+        match self.fleet.logs_of(request).await {
+            Ok(output) => Answer::Stream(output.map(Reply::Logs).boxed()),
+            Err(error) => failed(&error),
+        }
     }
 
     /// Everything that is kept, as a file in parts.
@@ -62,6 +72,7 @@ impl CommandHandler for Commands {
             Request::Delete(request) => self.api.delete(request).await.map(Reply::Delete),
             Request::Watch(request) => return self.watch(request).await,
             Request::Backup(_) => return self.backup().await,
+            Request::Logs(request) => return self.logs(request).await,
             Request::Hello(_) | Request::Cancel(_) => {
                 Err(Error::BadRequest("the connection itself answers this".into()))
             }

@@ -1,9 +1,15 @@
 //! Who asks, and what they may do.
 //!
-//! There is no authorization layer behind this yet: whoever reaches the API may do everything, and
-//! the answers here say so. Everything that depends on it goes through [`allowed`].
+//! On an encrypted connection only people and their programs are answered: who shows a certificate
+//! of the role `user`. There is no finer authorization yet: whoever is answered may do everything,
+//! and the access reviews say so. What they depend on goes through [`allowed`].
 use super::failure::{Cause, Failure};
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use orrery_fleet::middleware::Peer;
+use orrery_pki::Role;
 use serde_json::{Value, json};
 
 /// What somebody wants to do.
@@ -40,11 +46,20 @@ impl Attributes {
     }
 }
 
-/// Whether a peer may do something. Without a certificate nobody is known, and plain connections are
-/// taken from this machine only; with one, every holder of a certificate is trusted.
+/// Lets people and their programs through.
+pub async fn only_users(request: Request, next: Next) -> Response {
+    let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
+    if peer.has_role(Role::User) {
+        return next.run(request).await;
+    }
+    Failure::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized").into_response()
+}
+
+/// Whether a peer may do something. Plain connections are taken from this machine only, or where the
+/// operator said so; on encrypted ones every user is trusted.
 pub fn allowed(peer: &Peer, attributes: &Attributes) -> bool {
     tracing::trace!(?peer, ?attributes, "access review");
-    true
+    peer.has_role(Role::User)
 }
 
 /// All that a peer may do: rules on resources and on other paths.

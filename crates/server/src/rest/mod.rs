@@ -77,7 +77,8 @@ pub fn router(hub: Hub, stop: CancellationToken) -> Result<Router, Error> {
     let routes = ["/api", "/api/", "/api/{*path}", "/apis", "/apis/", "/apis/{*path}"]
         .into_iter()
         .fold(routes, |routes, path| routes.route(path, any(dispatch)));
-    Ok(routes.with_state(rest).merge(health::router(hub)))
+    let routes = routes.layer(axum::middleware::from_fn(access::only_users)).with_state(rest);
+    Ok(routes.merge(health::router(hub)))
 }
 
 /// What is at no path that we know. Callers of gRPC are answered in their own language.

@@ -27,7 +27,7 @@ fn mk_workload(name: &str, node: &str) -> Workload {
         }),
         spec: Some(WorkloadSpec {
             runtime: Some(workload_spec::Runtime::Process(process)),
-            placement: Some(Placement { nodes: vec![node.into()] }),
+            placement: Some(Placement { nodes: vec![node.into()], ..Placement::default() }),
             ..WorkloadSpec::default()
         }),
         ..Workload::default()

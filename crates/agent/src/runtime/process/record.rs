@@ -153,7 +153,7 @@ impl Folder {
 
     /// Where the output of the program goes.
     pub(crate) fn logs(&self) -> PathBuf {
-        self.0.join("log")
+        self.0.join(crate::supervisor::LOG_FOLDER)
     }
 
     /// What the supervisor has to say about itself; it is silent when all is well.

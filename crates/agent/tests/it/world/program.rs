@@ -1,6 +1,8 @@
 //! Programs for the agent to run, and ways to look at what they do.
 use super::PATIENCE;
-use orrery_proto::apps::v1::{Process, WorkloadInstanceSpec, workload_instance_spec::Runtime};
+use orrery_proto::apps::v1::{
+    Dependency, Process, WorkloadInstanceSpec, workload_instance_spec::Runtime,
+};
 use orrery_proto::fleet::v1::Assignment;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::{fs, path::Path, time::Duration};
@@ -34,6 +36,8 @@ impl Program {
             restart_policy: None,
             stop_signal: None,
             stop_grace_seconds: None,
+            copy: None,
+            depends_on: Vec::new(),
         };
         let id = uuid::Uuid::new_v4().to_string();
         Self { id, generation: 1, removing: false, spec }
@@ -41,6 +45,13 @@ impl Program {
 
     pub fn restart(mut self, policy: &str) -> Self {
         self.spec.restart_policy = Some(policy.to_owned());
+        self
+    }
+
+    /// Starts only when this workload runs.
+    pub fn after(mut self, workload: &str) -> Self {
+        let dependency = Dependency { workload: Some(workload.to_owned()), condition: None };
+        self.spec.depends_on.push(dependency);
         self
     }
 

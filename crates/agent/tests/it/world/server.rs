@@ -2,8 +2,8 @@
 use super::{PATIENCE, Program};
 use orrery_proto::apps::v1::WorkloadInstanceStatus;
 use orrery_proto::fleet::v1::{
-    Assignment, AssignmentSet, FromServer, ServerHello, ServerMessage, ToServer, Unassign,
-    server_message::Message, to_server,
+    Assignment, AssignmentSet, DependencyState, DependencyStates, FromServer, ServerHello,
+    ServerMessage, ToServer, Unassign, server_message::Message, to_server,
 };
 use std::collections::BTreeMap;
 use tokio::sync::mpsc;
@@ -17,12 +17,17 @@ pub struct Server {
     /// Every state that was reported, in order, as "id State/Reason".
     pub heard: Vec<String>,
     pub goodbyes: usize,
+    /// What came of each stream of output, with "~" where something was missed.
+    pub output: BTreeMap<String, String>,
+    /// The streams that ended, and why.
+    pub ended: BTreeMap<String, String>,
 }
 
 impl Server {
     pub fn new(to_agent: mpsc::Sender<FromServer>, from_agent: mpsc::Receiver<ToServer>) -> Self {
         let (states, heard) = (BTreeMap::new(), Vec::new());
-        Self { to_agent, from_agent, states, heard, goodbyes: 0 }
+        let (output, ended) = (BTreeMap::new(), BTreeMap::new());
+        Self { to_agent, from_agent, states, heard, goodbyes: 0, output, ended }
     }
 
     pub async fn send(&self, messages: Vec<Option<Message>>) {
@@ -43,6 +48,17 @@ impl Server {
         let assignments: Vec<Assignment> =
             programs.iter().map(|program| program.assignment()).collect();
         self.send(vec![Some(Message::Set(AssignmentSet { assignments }))]).await;
+    }
+
+    /// Says how a workload is that programs may wait for.
+    pub async fn say(&self, workload: &str, state: &str) {
+        let state = DependencyState {
+            project: "shop".into(),
+            workload: workload.into(),
+            state: state.into(),
+        };
+        let states = DependencyStates { states: vec![state] };
+        self.send(vec![Some(Message::Dependencies(states))]).await;
     }
 
     pub async fn unassign(&self, program: &Program) {
@@ -93,6 +109,18 @@ impl Server {
         }
     }
 
+    /// Listens until something about the streams of output is as wanted.
+    pub async fn until_logged(&mut self, what: &str, wanted: impl Fn(&Self) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !wanted(self) {
+            let heard = timeout_at(deadline, self.from_agent.recv()).await;
+            let Ok(Some(message)) = heard else {
+                panic!("not {what}: {:#?} {:#?}", self.output, self.ended);
+            };
+            self.hear(message);
+        }
+    }
+
     /// The next message as it is.
     pub async fn next(&mut self) -> ToServer {
         let deadline = Instant::now() + PATIENCE;
@@ -109,6 +137,12 @@ impl Server {
                 }
             }
             to_server::Message::Goodbye(_) => self.goodbyes += 1,
+            to_server::Message::LogChunk(chunk) => {
+                let output = self.output.entry(chunk.stream).or_default();
+                output.push_str(if chunk.gap { "~" } else { "" });
+                output.push_str(std::str::from_utf8(&chunk.data).unwrap());
+            }
+            to_server::Message::LogEnd(end) => drop(self.ended.insert(end.stream, end.problem)),
             to_server::Message::Hello(_) => panic!("the agent core does not say hello"),
         }
     }

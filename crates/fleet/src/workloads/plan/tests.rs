@@ -1,5 +1,5 @@
 use super::*;
-use orrery_proto::apps::v1::{Placement, Process, WorkloadSpec};
+use orrery_proto::apps::v1::{Placement, Process};
 use proptest::prelude::*;
 use prost_types::Timestamp;
 
@@ -16,15 +16,23 @@ fn mk_workload(nodes: &[&str]) -> Workload {
         }),
         spec: Some(WorkloadSpec {
             runtime: Some(workload_spec::Runtime::Process(process)),
-            placement: Some(Placement { nodes: nodes.iter().map(|n| (*n).into()).collect() }),
+            placement: Some(Placement {
+                nodes: nodes.iter().map(|n| (*n).into()).collect(),
+                ..Placement::default()
+            }),
             ..WorkloadSpec::default()
         }),
         status: None,
     }
 }
 
-fn names(list: &[&str]) -> BTreeSet<String> {
-    list.iter().map(|name| (*name).to_owned()).collect()
+fn names(list: &[&str]) -> Surroundings {
+    let nodes = list.iter().map(|name| ((*name).to_owned(), Seat::default())).collect();
+    Surroundings { nodes, ..Surroundings::default() }
+}
+
+fn slot(node: &str, copy: i32) -> Slot {
+    Slot { node: node.to_owned(), copy }
 }
 
 fn nodes_of(instances: &[WorkloadInstance]) -> Vec<&str> {
@@ -46,7 +54,7 @@ fn what_is_there_stays_and_what_is_too_many_goes() {
     let both = plan(&mk_workload(&["a", "b"]), &[], &names(&[])).create;
     let next = plan(&mk_workload(&["b", "c"]), &both, &names(&["a", "b", "c"]));
     assert_eq!(nodes_of(&next.create), ["c"]);
-    assert_eq!(next.delete, [instance_name(&mk_workload(&[]), "a")]);
+    assert_eq!(next.delete, [instance_name(&mk_workload(&[]), &slot("a", 0))]);
     assert!(next.update.is_empty());
 }
 
@@ -64,7 +72,12 @@ fn a_changed_spec_changes_the_assignment() {
 fn an_unknown_node_is_said_and_let_go() {
     let mut there = plan(&mk_workload(&["ghost"]), &[], &names(&[])).create;
     let next = plan(&mk_workload(&["ghost"]), &there, &names(&["a"]));
-    assert!(next.introduce[0].1.message.contains("no agent named \"ghost\" has ever connected"));
+    assert!(
+        next.introduce[0]
+            .status
+            .as_ref()
+            .is_some_and(|s| s.message.contains("no agent named \"ghost\" has ever connected"))
+    );
     let metadata = there[0].metadata.as_mut().expect("planned with metadata");
     metadata.deletion_timestamp = Some(Timestamp::default());
     let next = plan(&mk_workload(&[]), &there, &names(&["a"]));
@@ -84,6 +97,50 @@ fn a_deleted_workload_is_finished_when_nothing_is_left() {
     assert!(plan(&deleted, &[], &names(&["a"])).finished);
 }
 
+#[test]
+fn copies_on_one_node_have_numbers() {
+    let mut workload = mk_workload(&[]);
+    let placement =
+        Placement { selector: Some(<_>::default()), replicas: Some(3), ..Placement::default() };
+    workload.spec.as_mut().expect("made with one").placement = Some(placement);
+    let mut around = names(&["a"]);
+    let seat = Seat { ready: true, runtimes: ["process".into()].into(), ..Seat::default() };
+    around.nodes.insert("a".into(), seat);
+    let there = plan(&workload, &[], &around);
+    let mut copies: Vec<_> =
+        there.create.iter().map(|i| i.spec.as_ref().expect("planned with one").copy).collect();
+    copies.sort_unstable();
+    assert_eq!((copies, there.desired), (vec![None, Some(1), Some(2)], 3));
+    assert!(plan(&workload, &there.create, &around).create.is_empty());
+    assert!(plan(&workload, &there.create, &around).delete.is_empty());
+}
+
+#[test]
+fn a_circle_places_nothing_new_and_leaves_what_runs() {
+    let there = plan(&mk_workload(&["a"]), &[], &names(&["a"])).create;
+    let cycle = vec!["web".to_owned(), "db".to_owned(), "web".to_owned()];
+    let around = Surroundings { cycle: Some(cycle.clone()), ..names(&["a", "b"]) };
+    let next = plan(&mk_workload(&["a", "b"]), &there, &around);
+    assert!(next.create.is_empty() && next.delete.is_empty());
+    assert_eq!((next.obstacle, next.desired), (Some(Obstacle::Cycle(cycle)), 2));
+}
+
+#[test]
+fn what_others_depend_on_is_stopped_after_them() {
+    let there = plan(&mk_workload(&["a"]), &[], &names(&["a"])).create;
+    let mut deleted = mk_workload(&["a"]);
+    let metadata = deleted.metadata.as_mut().expect("made with one");
+    metadata.deletion_timestamp = Some(Timestamp::default());
+    let around = Surroundings { goes_first: Some("web".into()), ..names(&["a"]) };
+    let held = plan(&deleted, &there, &around);
+    assert!(held.delete.is_empty() && !held.finished);
+    assert_eq!(held.obstacle, Some(Obstacle::StoppedAfter("web".into())));
+    assert!(!plan(&deleted, &[], &around).finished);
+    assert_eq!(plan(&deleted, &there, &names(&["a"])).delete.len(), 1);
+    let waiting = Surroundings { goes_first: Some("web".into()), ..names(&["a"]) };
+    assert!(plan(&mk_workload(&["a"]), &there, &waiting).obstacle.is_none(), "it is not deleted");
+}
+
 proptest! {
     /// Doing what the plan says leaves nothing to do, from any start.
     #[test]
@@ -101,14 +158,17 @@ proptest! {
         world.extend(next.create.clone());
         prop_assert_eq!(nodes_of(&world), after.iter().map(String::as_str).collect::<Vec<_>>());
         for instance in &mut world { instance.status = Some(WorkloadInstanceStatus::default()); }
-        prop_assert_eq!(plan(&with(&after), &world, &known), Plan::default());
+        let rest = Plan { desired: after.len(), ..Plan::default() };
+        prop_assert_eq!(plan(&with(&after), &world, &known), rest);
     }
 
     #[test]
     fn names_are_short_and_differ(a in "[a-z]{1,63}", b in "[a-z]{1,63}") {
         let workload = mk_workload(&[]);
-        let (first, second) = (instance_name(&workload, &a), instance_name(&workload, &b));
+        let name = |node: &str, copy| instance_name(&workload, &slot(node, copy));
+        let (first, second) = (name(&a, 0), name(&b, 0));
         prop_assert!(first.len() <= 63);
         prop_assert_eq!(a == b, first == second);
+        prop_assert_ne!(first, name(&a, 1));
     }
 }

@@ -1,0 +1,64 @@
+//! What people ask for when they ask for logs: a copy, or all copies of a workload.
+use crate::agents::logs::{LogOptions, Output};
+use crate::fleet::Fleet;
+use futures::stream::{self, BoxStream, StreamExt};
+use orrery_hub::{Error, ListOptions, ObjectName};
+use orrery_proto::apps::v1::WorkloadInstance;
+use orrery_proto::fleet::v1::{LogsRequest, LogsResponse};
+
+/// Copies whose output is read at once; more than that nobody can follow, and each costs its agent
+/// a reader.
+const COPIES_MAX: usize = 32;
+
+impl Fleet {
+    /// The output that was asked for, piece by piece.
+    pub async fn logs_of(
+        &self,
+        request: LogsRequest,
+    ) -> Result<BoxStream<'static, LogsResponse>, Error> {
+        let name = ObjectName::new(&request.project, &request.name);
+        let instances = self.named(&name).await?;
+        if COPIES_MAX < instances.len() {
+            let count = instances.len();
+            let message = format!("{name} has {count} copies; name one workloadinstance of them");
+            return Err(Error::BadRequest(message));
+        }
+        let options = LogOptions { follow: request.follow, tail_lines: request.tail_lines };
+        let copies = u32::try_from(instances.len()).unwrap_or(u32::MAX);
+        let outputs = instances.into_iter().map(|instance| {
+            let metadata = instance.metadata.unwrap_or_default();
+            let node = instance.spec.as_ref().map(|spec| spec.node()).unwrap_or_default();
+            let output = self.logs().open(node, &metadata.uid, options);
+            output.map(move |output| response(&metadata.name, copies, output))
+        });
+        Ok(stream::select_all(outputs).boxed())
+    }
+
+    /// The copy of this name, or the copies of the workload of this name.
+    async fn named(&self, name: &ObjectName) -> Result<Vec<WorkloadInstance>, Error> {
+        let (workloads, instances) = self.named_kinds();
+        match workloads.accessor().get(name.clone().into()).await {
+            Ok(_) => {
+                let project = Some(name.project.clone());
+                let mut all = instances.list(ListOptions { project, ..<_>::default() }).await?;
+                all.retain(|i| i.spec.as_ref().is_some_and(|spec| spec.workload() == name.name));
+                Ok(all)
+            }
+            Err(missing @ Error::NotFound { .. }) => {
+                let instance = instances.find(name).await?;
+                instance.map(|instance| vec![instance]).ok_or(missing)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn response(instance: &str, copies: u32, output: Output) -> LogsResponse {
+    let mut response =
+        LogsResponse { instance: instance.to_owned(), copies, ..LogsResponse::default() };
+    match output {
+        Output::Data { data, gap } => (response.data, response.gap) = (data, gap),
+        Output::Problem(problem) => response.problem = problem,
+    }
+    response
+}

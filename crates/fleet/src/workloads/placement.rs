@@ -1,0 +1,228 @@
+//! Where the copies of a workload go: pure.
+//!
+//! What runs stays where it is as long as its node is chosen: copies have state, and moving one
+//! costs more than an even spread is worth. Only what is missing is placed, on the chosen node with
+//! the fewest copies; only what is too many is taken away, from where it is missed least.
+use orrery_proto::apps::v1::{NodeSelector, Placement};
+use orrery_proto::infra::v1::Node;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What matters about a node when copies are placed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seat {
+    pub labels: BTreeMap<String, String>,
+    pub ready: bool,
+    pub cordoned: bool,
+    pub runtimes: BTreeSet<String>,
+}
+
+/// One copy on one node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Slot {
+    pub node: String,
+    /// Tells copies on one node apart.
+    pub copy: i32,
+}
+
+/// What is there when the question is asked.
+#[derive(Clone, Debug, Default)]
+pub struct Present {
+    /// Copies that are meant to stay.
+    pub staying: BTreeSet<Slot>,
+    /// Copies that are being stopped; their places are not free yet.
+    pub leaving: BTreeSet<Slot>,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Placed {
+    pub slots: BTreeSet<Slot>,
+    /// How many copies are asked for.
+    pub desired: usize,
+    /// Why some of them have no place, if so.
+    pub shortage: Option<String>,
+}
+
+impl Seat {
+    pub fn of(node: &Node) -> Self {
+        let metadata = node.metadata.clone().unwrap_or_default();
+        let status = node.status.clone().unwrap_or_default();
+        Self {
+            labels: metadata.labels.into_iter().collect(),
+            ready: status.state == "Ready" && metadata.deletion_timestamp.is_none(),
+            cordoned: node.spec.as_ref().is_some_and(|spec| spec.unschedulable()),
+            runtimes: status.runtimes.into_iter().collect(),
+        }
+    }
+
+    fn is_chosen_by(&self, selector: &NodeSelector) -> bool {
+        selector.match_labels.iter().all(|(key, value)| self.labels.get(key) == Some(value))
+    }
+
+    fn takes(&self, runtime: &str) -> bool {
+        self.ready && !self.cordoned && self.runtimes.contains(runtime)
+    }
+}
+
+/// Decides. The same question has the same answer, and the answer leaves nothing to ask.
+pub fn place(
+    placement: &Placement,
+    runtime: &str,
+    present: &Present,
+    nodes: &BTreeMap<String, Seat>,
+) -> Placed {
+    match &placement.selector {
+        None => by_name(&placement.nodes, present, nodes),
+        Some(selector) => {
+            let chosen = nodes.iter().filter(|(_, seat)| seat.is_chosen_by(selector));
+            let choice = Choice { runtime, present, seats: chosen.collect() };
+            match placement.replicas {
+                None => choice.one_on_each(selector),
+                Some(replicas) => choice.spread(selector, usize::try_from(replicas).unwrap_or(0)),
+            }
+        }
+    }
+}
+
+/// A node that never connected is named on purpose: it may be about to.
+fn by_name(names: &[String], present: &Present, nodes: &BTreeMap<String, Seat>) -> Placed {
+    let mut placed = Placed { desired: names.len(), ..Placed::default() };
+    let mut closed = Vec::new();
+    for node in names {
+        let slot = Slot { node: node.clone(), copy: 0 };
+        let cordoned = nodes.get(node).is_some_and(|seat| seat.cordoned);
+        if cordoned && !present.staying.contains(&slot) {
+            closed.push(format!("{node:?}"));
+        } else {
+            placed.slots.insert(slot);
+        }
+    }
+    if !closed.is_empty() {
+        placed.shortage = Some(format!("cordoned, and takes nothing new: {}", closed.join(", ")));
+    }
+    placed
+}
+
+/// The nodes that a selector has chosen.
+struct Choice<'a> {
+    runtime: &'a str,
+    present: &'a Present,
+    seats: BTreeMap<&'a String, &'a Seat>,
+}
+
+impl Choice<'_> {
+    fn kept(&self) -> BTreeSet<Slot> {
+        let staying = self.present.staying.iter();
+        staying.filter(|slot| self.seats.contains_key(&slot.node)).cloned().collect()
+    }
+
+    /// The nodes that take new copies.
+    fn open(&self) -> impl Iterator<Item = &String> {
+        let open = self.seats.iter().filter(|(_, seat)| seat.takes(self.runtime));
+        open.map(|(name, _)| *name)
+    }
+
+    fn one_on_each(&self, selector: &NodeSelector) -> Placed {
+        let mut slots = BTreeSet::new();
+        for slot in self.kept() {
+            // Of several copies on a node, which a number of replicas may have left, the first.
+            if !slots.iter().any(|kept: &Slot| kept.node == slot.node) {
+                slots.insert(slot);
+            }
+        }
+        let missing: Vec<_> =
+            self.open().filter(|node| !slots.iter().any(|slot| slot.node == **node)).collect();
+        for node in missing {
+            let slot = self.free_slot(node, &slots);
+            slots.insert(slot);
+        }
+        let shortage = slots.is_empty().then(|| self.why_none(selector));
+        Placed { desired: slots.len(), slots, shortage }
+    }
+
+    fn spread(&self, selector: &NodeSelector, replicas: usize) -> Placed {
+        let mut slots = self.kept();
+        self.thin_out(&mut slots, replicas);
+        self.fill_up(&mut slots, replicas);
+        let shortage = (slots.len() < replicas).then(|| self.why_none(selector));
+        Placed { slots, desired: replicas, shortage }
+    }
+
+    /// Takes away what is too many: first from nodes that may not run it any more, then from those
+    /// that are to be emptied, then from the fullest.
+    fn thin_out(&self, slots: &mut BTreeSet<Slot>, replicas: usize) {
+        let weigh = |node: &String, count: usize| {
+            let seat = self.seats.get(node);
+            let unsure = seat.is_none_or(|seat| !seat.ready);
+            (unsure, seat.is_none_or(|seat| seat.cordoned), count, node.clone())
+        };
+        let mut order: BTreeSet<_> =
+            load(slots).iter().map(|(node, count)| weigh(node, *count)).collect();
+        while replicas < slots.len() {
+            let Some((_, _, count, node)) = order.pop_last() else { return };
+            let Some(slot) = slots.iter().rfind(|slot| slot.node == node).cloned() else { return };
+            slots.remove(&slot);
+            if 1 < count {
+                order.insert(weigh(&node, count - 1));
+            }
+        }
+    }
+
+    /// Places what is missing, always on the emptiest node.
+    fn fill_up(&self, slots: &mut BTreeSet<Slot>, replicas: usize) {
+        let load = load(slots);
+        let count = |node: &String| load.get(node).copied().unwrap_or(0);
+        let mut order: BTreeSet<(usize, &String)> =
+            self.open().map(|node| (count(node), node)).collect();
+        while slots.len() < replicas {
+            let Some((count, node)) = order.pop_first() else { return };
+            let slot = self.free_slot(node, slots);
+            slots.insert(slot);
+            order.insert((count + 1, node));
+        }
+    }
+
+    /// The first place on a node that nothing holds, not even what is on its way out.
+    fn free_slot(&self, node: &str, taken: &BTreeSet<Slot>) -> Slot {
+        let mut slot = Slot { node: node.to_owned(), copy: 0 };
+        while taken.contains(&slot) || self.present.leaving.contains(&slot) {
+            slot.copy += 1;
+        }
+        slot
+    }
+
+    fn why_none(&self, selector: &NodeSelector) -> String {
+        if self.seats.is_empty() {
+            let labels: BTreeMap<_, _> = selector.match_labels.iter().collect();
+            let labels: Vec<String> =
+                labels.into_iter().map(|(key, value)| format!("{key}={value}")).collect();
+            return match labels.is_empty() {
+                true => "there is no node".to_owned(),
+                false => format!("no node has the labels {}", labels.join(",")),
+            };
+        }
+        let count = |which: fn(&Seat) -> bool| self.seats.values().filter(|s| which(s)).count();
+        let gone = count(|seat| !seat.ready);
+        let cordoned = count(|seat| seat.ready && seat.cordoned);
+        let unable = self.seats.len() - gone - cordoned;
+        let causes = [
+            (gone, "not connected".to_owned()),
+            (cordoned, "cordoned".to_owned()),
+            (unable, format!("without the runtime {:?}", self.runtime)),
+        ];
+        let causes = causes.into_iter().filter(|(number, _)| 0 < *number);
+        let causes: Vec<String> = causes.map(|(number, why)| format!("{number} {why}")).collect();
+        format!("{} chosen nodes take nothing new: {}", self.seats.len(), causes.join(", "))
+    }
+}
+
+fn load(slots: &BTreeSet<Slot>) -> BTreeMap<String, usize> {
+    let mut load = BTreeMap::new();
+    for slot in slots {
+        *load.entry(slot.node.clone()).or_default() += 1;
+    }
+    load
+}
+
+#[cfg(test)]
+mod tests;

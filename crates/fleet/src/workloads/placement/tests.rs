@@ -1,0 +1,162 @@
+use super::*;
+use proptest::prelude::*;
+
+/// "a", "b!" (gone), "c#" (cordoned), "d?" (without the runtime); in the zone z, except upper case.
+fn nodes(text: &str) -> BTreeMap<String, Seat> {
+    let seat = |word: &str| {
+        let name = word.trim_end_matches(['!', '#', '?']).to_owned();
+        let zone = if name.chars().all(char::is_uppercase) { "other" } else { "z" };
+        let seat = Seat {
+            labels: [("zone".to_owned(), zone.to_owned())].into(),
+            ready: !word.ends_with('!'),
+            cordoned: word.ends_with('#'),
+            runtimes: if word.ends_with('?') { BTreeSet::new() } else { ["process".into()].into() },
+        };
+        (name, seat)
+    };
+    text.split_whitespace().map(seat).collect()
+}
+
+/// "a b b1": the first copy on a, the first two on b.
+fn slots(text: &str) -> BTreeSet<Slot> {
+    let slot = |word: &str| {
+        let node = word.trim_end_matches(|c: char| c.is_ascii_digit());
+        let copy = word[node.len()..].parse().unwrap_or(0);
+        Slot { node: node.to_owned(), copy }
+    };
+    text.split_whitespace().map(slot).collect()
+}
+
+fn shown(slots: &BTreeSet<Slot>) -> String {
+    let copy = |copy: i32| if copy == 0 { String::new() } else { copy.to_string() };
+    let words: Vec<String> =
+        slots.iter().map(|slot| format!("{}{}", slot.node, copy(slot.copy))).collect();
+    words.join(" ")
+}
+
+fn by_label(replicas: Option<i32>) -> Placement {
+    let match_labels = [("zone".to_owned(), "z".to_owned())].into();
+    Placement { selector: Some(NodeSelector { match_labels }), replicas, ..Placement::default() }
+}
+
+/// Asks, and asks again with the answer carried out: then nothing changes any more.
+#[track_caller]
+fn ask(placement: &Placement, present: &Present, nodes: &BTreeMap<String, Seat>) -> Placed {
+    let placed = place(placement, "process", present, nodes);
+    let carried_out = Present { staying: placed.slots.clone(), leaving: BTreeSet::new() };
+    assert_eq!(place(placement, "process", &carried_out, nodes), placed, "it must be at rest");
+    placed
+}
+
+#[track_caller]
+fn check(replicas: Option<i32>, staying: &str, seats: &str, expect: &str, shortage: Option<&str>) {
+    let present = Present { staying: slots(staying), leaving: BTreeSet::new() };
+    let placed = ask(&by_label(replicas), &present, &nodes(seats));
+    assert_eq!(shown(&placed.slots), expect);
+    assert_eq!(placed.shortage.as_deref(), shortage);
+}
+
+#[test]
+fn copies_are_spread_over_the_chosen_nodes() {
+    check(Some(2), "", "a b c", "a b", None);
+    check(Some(3), "", "a b X", "a a1 b", None);
+    check(Some(7), "", "a b c", "a a1 a2 b b1 c c1", None);
+    check(Some(0), "a b", "a b", "", None);
+}
+
+#[test]
+fn what_runs_stays_where_it_is() {
+    check(Some(2), "b c", "a b c", "b c", None);
+    check(Some(3), "c", "a b c", "a b c", None);
+    check(Some(3), "a a1 a2", "a b c", "a a1 a2", None);
+    check(Some(2), "a X", "a b X", "a b", None);
+}
+
+#[test]
+fn what_is_too_many_goes_where_it_is_missed_least() {
+    check(Some(2), "a a1 b", "a b", "a b", None);
+    check(Some(2), "a b c", "a! b c", "b c", None);
+    check(Some(2), "a b c", "a b# c", "a c", None);
+    check(Some(1), "a b c", "a! b# c", "c", None);
+}
+
+#[test]
+fn gone_and_cordoned_nodes_keep_what_they_have_and_get_nothing() {
+    check(Some(2), "a b", "a! b# c", "a b", None);
+    check(Some(3), "a b", "a! b# c d?", "a b c", None);
+    let why = "2 chosen nodes take nothing new: 1 not connected, 1 cordoned";
+    check(Some(3), "a b", "a! b#", "a b", Some(why));
+}
+
+#[test]
+fn too_few_nodes_are_said() {
+    check(Some(1), "", "X", "", Some("no node has the labels zone=z"));
+    let why = "1 chosen nodes take nothing new: 1 without the runtime \"process\"";
+    check(Some(1), "", "a?", "", Some(why));
+    check(None, "", "a#", "", Some("1 chosen nodes take nothing new: 1 cordoned"));
+    let any = Placement { selector: Some(NodeSelector::default()), ..Placement::default() };
+    let placed = ask(&any, &Present::default(), &BTreeMap::new());
+    assert_eq!(placed.shortage.as_deref(), Some("there is no node"));
+}
+
+#[test]
+fn without_a_number_there_is_one_on_each() {
+    check(None, "", "a b X", "a b", None);
+    check(None, "a", "a! b c#", "a b", None);
+    check(None, "a a1 b", "a b", "a b", None);
+    check(None, "X", "a X", "a", None);
+}
+
+#[test]
+fn a_place_is_free_when_it_was_left() {
+    let present = Present { staying: slots("b"), leaving: slots("a") };
+    let placed = place(&by_label(Some(2)), "process", &present, &nodes("a b"));
+    assert_eq!(shown(&placed.slots), "a1 b");
+}
+
+#[test]
+fn named_nodes_are_taken_as_they_are() {
+    let by_name = |names: &str| Placement {
+        nodes: names.split_whitespace().map(str::to_owned).collect(),
+        ..Placement::default()
+    };
+    let present = Present { staying: slots("b"), leaving: BTreeSet::new() };
+    let placed = ask(&by_name("a b c ghost"), &present, &nodes("a! b# c#"));
+    assert_eq!(shown(&placed.slots), "a b ghost");
+    assert_eq!(placed.shortage.as_deref(), Some("cordoned, and takes nothing new: \"c\""));
+    assert_eq!(placed.desired, 4);
+}
+
+proptest! {
+    /// From any start: at rest after one step, nothing moved without need, and evenly spread where
+    /// everything was placed anew.
+    #[test]
+    fn stable_minimal_and_even(
+        staying in proptest::collection::btree_set(("[a-e]", 0..3_i32), 0..8),
+        seats in proptest::collection::btree_map("[a-e]", "[!#?]?", 0..5),
+        replicas in 0..12_i32,
+    ) {
+        let staying: BTreeSet<Slot> =
+            staying.into_iter().map(|(node, copy)| Slot { node, copy }).collect();
+        let words: Vec<String> = seats.iter().map(|(node, mark)| format!("{node}{mark}")).collect();
+        let nodes = nodes(&words.join(" "));
+        let wanted = usize::try_from(replicas).unwrap_or_default();
+        let present = Present { staying: staying.clone(), leaving: BTreeSet::new() };
+        let placed = ask(&by_label(Some(replicas)), &present, &nodes);
+        let kept = staying.iter().filter(|slot| nodes.contains_key(&slot.node)).count();
+        let moved = staying.iter().filter(|slot| !placed.slots.contains(slot)).count();
+        let not_chosen = staying.len() - kept;
+        prop_assert_eq!(moved, not_chosen + kept.saturating_sub(wanted), "nothing else moves");
+        prop_assert_eq!(placed.shortage.is_none(), placed.slots.len() == wanted);
+        for slot in placed.slots.difference(&staying) {
+            prop_assert!(nodes[&slot.node].takes("process"), "{:?}", slot);
+        }
+        let fresh = ask(&by_label(Some(replicas)), &Present::default(), &nodes);
+        let load = load(&fresh.slots);
+        let open = nodes.iter().filter(|(_, seat)| seat.takes("process"));
+        let counts: Vec<usize> =
+            open.map(|(node, _)| load.get(node).copied().unwrap_or(0)).collect();
+        let (most, least) = (counts.iter().max(), counts.iter().min());
+        prop_assert!(most.zip(least).is_none_or(|(most, least)| most - least <= 1));
+    }
+}

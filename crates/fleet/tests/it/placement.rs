@@ -1,0 +1,151 @@
+//! Placement by labels, from the hello of an agent to its assignments.
+use crate::workloads::{apply, mk_workload, shop, state};
+use orrery_hub::{ListOptions, ObjectName};
+use orrery_proto::apps::v1::{NodeSelector, Placement, Workload, WorkloadInstance};
+use orrery_proto::infra::v1::{Node, NodeSpec};
+use orrery_proto::meta::v1::ObjectMeta;
+use orrery_testkit::agent::FakeAgent;
+use orrery_testkit::world::World;
+
+fn by_label(name: &str, replicas: Option<i32>) -> Workload {
+    let match_labels = [("zone".to_owned(), "a".to_owned())].into();
+    let selector = Some(NodeSelector { match_labels });
+    let mut workload = mk_workload(name, &[]);
+    let placement = Placement { selector, replicas, ..Placement::default() };
+    workload.spec.as_mut().unwrap().placement = Some(placement);
+    workload
+}
+
+fn web() -> ObjectName {
+    ObjectName::new("shop", "web")
+}
+
+fn scheduled(workload: &Workload) -> Option<(&str, &str)> {
+    let conditions = &workload.status.as_ref()?.conditions;
+    let found = conditions.iter().find(|condition| condition.r#type == "Scheduled")?;
+    Some((&found.status, &found.message))
+}
+
+/// The nodes of all copies, sorted, once they are as wanted.
+async fn until_nodes(world: &World, expect: &[&str]) {
+    let instances = world.hub.resources::<WorkloadInstance>().unwrap();
+    let mut last = Vec::new();
+    let found = tokio::time::timeout(orrery_testkit::world::SOON, async {
+        while last != expect {
+            let all = instances.list(ListOptions::default()).await.unwrap();
+            let staying = all.iter().filter(|copy| {
+                copy.metadata.as_ref().is_some_and(|meta| meta.deletion_timestamp.is_none())
+            });
+            last = staying.map(|copy| copy.spec.as_ref().unwrap().node().to_owned()).collect();
+            last.sort_unstable();
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    });
+    assert!(found.await.is_ok(), "the copies are on {last:?}, expected {expect:?}");
+}
+
+async fn set_node(world: &World, name: &str, unschedulable: bool, labels: &[(&str, &str)]) {
+    let labels = labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    let metadata = ObjectMeta { name: name.to_owned(), labels, ..ObjectMeta::default() };
+    let spec = NodeSpec { unschedulable: Some(unschedulable) };
+    let node = Node { metadata: Some(metadata), spec: Some(spec), ..Node::default() };
+    world.hub.resources().unwrap().apply(&node).await.unwrap();
+}
+
+#[tokio::test]
+async fn copies_are_spread_over_the_nodes_with_the_labels() {
+    let (world, transport) = shop().await;
+    let zone = [("zone", "a")];
+    let mut first = FakeAgent::connect_labelled(&transport, "edge-1", &zone).await.unwrap();
+    let _second = FakeAgent::connect_labelled(&transport, "edge-2", &zone).await.unwrap();
+    let _other = FakeAgent::connect_labelled(&transport, "edge-3", &[("zone", "b")]).await.unwrap();
+    apply(&world, &by_label("web", Some(3))).await;
+    until_nodes(&world, &["edge-1", "edge-1", "edge-2"]).await;
+    let copies = [first.assignment().await, first.assignment().await];
+    assert_ne!(copies[0].id, copies[1].id);
+    let there = world.until::<Workload>(&web(), |w| scheduled(w).is_some()).await;
+    assert_eq!(scheduled(&there), Some(("True", "every copy has a node")));
+    apply(&world, &by_label("web", Some(2))).await;
+    until_nodes(&world, &["edge-1", "edge-2"]).await;
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_workload_without_a_node_says_so_until_one_comes() {
+    let (world, transport) = shop().await;
+    apply(&world, &by_label("web", Some(1))).await;
+    let alone = world.until::<Workload>(&web(), |w| state(w) == "NotScheduled").await;
+    assert_eq!(scheduled(&alone), Some(("False", "no node has the labels zone=a")));
+    let mut agent = FakeAgent::connect(&transport, "edge-1").await.unwrap();
+    world.until::<Node>(&ObjectName::new("", "edge-1"), |node| node.status.is_some()).await;
+    // People can label a node as well as its agent can.
+    set_node(&world, "edge-1", false, &[("zone", "a")]).await;
+    let assignment = agent.assignment().await;
+    agent.report(&assignment.id, "Running", assignment.generation).await;
+    world.until::<Workload>(&web(), |w| state(w) == "Running").await;
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_cordoned_node_keeps_what_it_has_and_gets_nothing_new() {
+    let (world, transport) = shop().await;
+    let zone = [("zone", "a")];
+    let _agent = FakeAgent::connect_labelled(&transport, "edge-1", &zone).await.unwrap();
+    apply(&world, &by_label("web", None)).await;
+    until_nodes(&world, &["edge-1"]).await;
+    set_node(&world, "edge-1", true, &zone).await;
+    apply(&world, &by_label("late", None)).await;
+    let late = ObjectName::new("shop", "late");
+    let none = world.until::<Workload>(&late, |w| state(w) == "NotScheduled").await;
+    assert_eq!(scheduled(&none).unwrap().1, "1 chosen nodes take nothing new: 1 cordoned");
+    until_nodes(&world, &["edge-1"]).await;
+    set_node(&world, "edge-1", false, &zone).await;
+    until_nodes(&world, &["edge-1", "edge-1"]).await;
+    world.stop().await;
+}
+
+/// Nobody knows whether a copy on a node that is gone still runs, so it stays what it is.
+#[tokio::test]
+async fn a_gone_node_keeps_its_copies() {
+    let (world, transport) = shop().await;
+    let zone = [("zone", "a")];
+    let mut agent = FakeAgent::connect_labelled(&transport, "edge-1", &zone).await.unwrap();
+    apply(&world, &by_label("web", Some(1))).await;
+    let assignment = agent.assignment().await;
+    agent.report(&assignment.id, "Running", assignment.generation).await;
+    world.until::<Workload>(&web(), |w| state(w) == "Running").await;
+    drop(agent);
+    world.until::<Workload>(&web(), |w| state(w) == "Unknown").await;
+    let mut other = FakeAgent::connect_labelled(&transport, "edge-2", &zone).await.unwrap();
+    apply(&world, &by_label("late", Some(1))).await;
+    assert_eq!(other.assignment().await.spec.unwrap().workload(), "late");
+    until_nodes(&world, &["edge-1", "edge-2"]).await;
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn the_labels_of_an_agent_come_and_go_with_it() {
+    let (world, transport) = shop().await;
+    let name = ObjectName::new("", "edge-1");
+    let label = |node: &Node| node.metadata.clone().unwrap().labels.get("zone").cloned();
+    drop(FakeAgent::connect_labelled(&transport, "edge-1", &[("zone", "a")]).await.unwrap());
+    world.until::<Node>(&name, |node| label(node).as_deref() == Some("a")).await;
+    drop(FakeAgent::connect_labelled(&transport, "edge-1", &[("zone", "b")]).await.unwrap());
+    world.until::<Node>(&name, |node| label(node).as_deref() == Some("b")).await;
+    drop(FakeAgent::connect(&transport, "edge-1").await.unwrap());
+    world.until::<Node>(&name, |node| label(node).is_none()).await;
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_placement_that_could_not_work_is_refused() {
+    let (world, _) = shop().await;
+    let resources = world.hub.resources::<Workload>().unwrap();
+    let nowhere = resources.apply(&mk_workload("web", &[])).await.unwrap_err().to_string();
+    assert!(nowhere.contains("spec.placement") && nowhere.contains("matchLabels"), "{nowhere}");
+    let mut both = by_label("web", None);
+    both.spec.as_mut().unwrap().placement.as_mut().unwrap().nodes = vec!["edge-1".into()];
+    let both = resources.apply(&both).await.unwrap_err().to_string();
+    assert!(both.contains("either names or labels"), "{both}");
+    world.stop().await;
+}
