@@ -8,7 +8,8 @@ use std::{
     time::Duration,
 };
 
-use orrery_server::{EtcdOptions, EtcdTls};
+use orrery_store::EtcdOptions;
+use orrery_store::etcd::EtcdTls;
 
 /// How long clients wait for an answer: longer than an election takes here.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -12,7 +12,7 @@
 #[cfg(feature = "world")]
 pub mod agent;
 mod convert;
-#[cfg(feature = "world")]
+#[cfg(feature = "etcd")]
 pub mod etcd;
 #[cfg(feature = "world")]
 pub mod world;

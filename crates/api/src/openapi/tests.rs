@@ -72,7 +72,7 @@ fn rules_and_comments_are_in_the_schema() {
     assert_eq!((&grace["minimum"], &grace["maximum"]), (&json!(0), &json!(3600)));
     let nodes = &schemas["orrery.apps.v1.Placement"]["properties"]["nodes"];
     assert_eq!(nodes["x-kubernetes-list-type"], "set");
-    assert_eq!(nodes["minItems"], 1);
+    assert_eq!(nodes["maxItems"], 1024);
     assert_eq!(nodes["items"]["maxLength"], 63);
     let conditions = &schemas["orrery.apps.v1.WorkloadStatus"]["properties"]["conditions"];
     assert_eq!(conditions["x-kubernetes-list-map-keys"], json!(["type"]));

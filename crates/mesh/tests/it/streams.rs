@@ -29,7 +29,7 @@ async fn channel(server: &Server, issued: &Issued) -> Channel {
             tls.connect(name, tcp).await.map(TokioIo::new)
         }
     });
-    let endpoint = Endpoint::from_static("https://control.plane");
+    let endpoint = Endpoint::from_static("http://control.plane");
     endpoint.connect_with_connector(connect).await.expect("connect")
 }
 

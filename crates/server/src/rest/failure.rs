@@ -130,7 +130,7 @@ impl Failure {
             )),
             Error::ApplyConflict { conflicts, .. } => {
                 let cause = |conflict: &FieldConflict| {
-                    Cause::new("FieldManagerConflict", &*conflict.field, conflict.owner())
+                    Cause::new("FieldManagerConflict", &conflict.field, conflict.owner())
                 };
                 let causes: Vec<Cause> = conflicts.iter().map(cause).collect();
                 about(Self::new(StatusCode::CONFLICT, "Conflict", message)).with_causes(&causes)

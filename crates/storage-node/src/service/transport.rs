@@ -53,16 +53,16 @@ impl Endpoint {
             let endpoint = endpoint.clone();
             async move { endpoint.connect().await.map(TokioIo::new) }
         });
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
         // The authority is what a registry sees as the name it is called by; the connector above
-        // knows where it really is.
-        let uri = http::Uri::builder()
-            .scheme(scheme)
-            .authority(REGISTRY_NAME)
-            .path_and_query("/")
-            .build()
-            .expect("a URI made of constants is valid");
-        tonic::transport::Endpoint::from(uri)
+        // knows where it really is, and does the TLS: tonic would refuse to dial https without its
+        // own.
+        let called = |scheme: &str| {
+            let uri = http::Uri::builder().scheme(scheme).authority(REGISTRY_NAME);
+            uri.path_and_query("/").build().expect("a URI made of constants is valid")
+        };
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        tonic::transport::Endpoint::from(called("http"))
+            .origin(called(scheme))
             .connect_timeout(CONNECT_TIMEOUT)
             .connect_with_connector_lazy(connect)
     }

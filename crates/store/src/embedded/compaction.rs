@@ -64,7 +64,7 @@ fn give_back(tables: &Tables) -> Result<(), Error> {
         // Says when the background, which we wait for, has failed and will never be done.
         let alive = tables.db.persist(PersistMode::Buffer);
         alive.map_err(|error| failed("give space back", &error))?;
-        thread::sleep(FLUSH_POLL);
+        wait_a_moment();
     }
     for table in all {
         table.major_compact().map_err(|error| failed("give space back", &error))?;
@@ -134,4 +134,9 @@ fn remove_superseded(
         Kind::Put => {}
         Kind::Delete => batch.remove(&tables.values, format::value_key(&logged.key, revision)),
     }
+}
+
+#[allow(clippy::disallowed_methods, reason = "this is a thread of its own, and fjall tells nobody")]
+fn wait_a_moment() {
+    thread::sleep(FLUSH_POLL);
 }

@@ -118,6 +118,9 @@ pub struct Working {
     pub acknowledged: Acknowledged,
 }
 
+/// What the child says is read at once; this is far more than it says between two looks.
+const LINES_WAITING: usize = 65_536;
+
 impl Working {
     pub fn start(directory: &Path, acknowledged: Acknowledged) -> Self {
         let mut child = Command::new(std::env::current_exe().expect("this program has a name"))
@@ -129,7 +132,7 @@ impl Working {
             .expect("this program can be started again");
         let out = BufReader::new(child.stdout.take().expect("it is piped"));
         let input = child.stdin.take().expect("it is piped");
-        let (sender, lines) = mpsc::channel();
+        let (sender, lines) = mpsc::sync_channel(LINES_WAITING);
         // Ends with the child, whose end of the pipe it reads.
         std::thread::spawn(move || {
             for line in out.lines().map_while(Result::ok) {

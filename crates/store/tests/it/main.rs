@@ -8,9 +8,10 @@ mod damage;
 mod disk;
 mod embedded;
 mod etcd;
-mod etcd_cluster;
 mod power;
 mod worlds;
+
+use orrery_testkit::etcd as etcd_cluster;
 
 /// How much longer the random tests run than they must: 1, or what `ORRERY_SOAK` says.
 fn soak() -> usize {

@@ -83,7 +83,7 @@ async fn channel(address: SocketAddr, config: Arc<ClientConfig>) -> Channel {
             connector.connect(name, stream).await.map(TokioIo::new)
         }
     });
-    Endpoint::from_static("https://registry").connect_with_connector(connect).await.unwrap()
+    Endpoint::from_static("http://registry").connect_with_connector(connect).await.unwrap()
 }
 
 /// A controller whose certificate has the given name; it answers every call with `Aborted`.
