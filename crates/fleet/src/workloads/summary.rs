@@ -15,8 +15,11 @@ pub fn summarize(
 ) -> WorkloadStatus {
     let deleting = workload.metadata.as_ref().is_some_and(|meta| meta.deletion_timestamp.is_some());
     let desired = if deleting { 0 } else { plan.desired };
+    // What is on its way out says nothing about what is asked for, unless everything goes.
+    let kept: Vec<&WorkloadInstance> =
+        instances.iter().filter(|instance| deleting || !leaves(instance, plan)).collect();
     let statuses: Vec<&WorkloadInstanceStatus> =
-        instances.iter().filter_map(|instance| instance.status.as_ref()).collect();
+        kept.iter().filter_map(|instance| instance.status.as_ref()).collect();
     let running = statuses.iter().filter(|status| status.state == "Running").count();
     let speaker = statuses.iter().max_by_key(|status| weight(status));
     let state = match speaker {
@@ -46,7 +49,7 @@ pub fn summarize(
         observed_generation: generation,
         conditions: workload.status.clone().unwrap_or_default().conditions,
     };
-    let ready = ready(&status, instances, generation);
+    let ready = ready(&status, &kept, plan, generation);
     conditions::set(&mut status.conditions, ready, now);
     if !deleting {
         conditions::set(&mut status.conditions, scheduled(plan, generation), now);
@@ -91,15 +94,25 @@ fn scheduled(plan: &Plan, generation: i64) -> Condition {
 }
 
 /// Ready means: every copy that is asked for runs what is asked for, or has done its work.
-fn ready(status: &WorkloadStatus, instances: &[WorkloadInstance], generation: i64) -> Condition {
-    let current = |instance: &&WorkloadInstance| {
+fn ready(
+    status: &WorkloadStatus,
+    kept: &[&WorkloadInstance],
+    plan: &Plan,
+    generation: i64,
+) -> Condition {
+    let changing =
+        |instance: &WorkloadInstance| plan.update.iter().any(|next| name(next) == name(instance));
+    let current = |instance: &&&WorkloadInstance| {
+        if changing(instance) {
+            return false;
+        }
         let generation = instance.metadata.as_ref().map_or(0, |meta| meta.generation);
         instance.status.as_ref().is_some_and(|status| {
             status.observed_generation == generation
                 && matches!(status.state.as_str(), "Running" | "Succeeded")
         })
     };
-    let good = count(instances.iter().filter(current).count());
+    let good = count(kept.iter().filter(current).count());
     let ready = status.state != "Stopping" && good == status.desired;
     Condition {
         r#type: "Ready".into(),
@@ -109,6 +122,16 @@ fn ready(status: &WorkloadStatus, instances: &[WorkloadInstance], generation: i6
         observed_generation: generation,
         last_transition_time: None,
     }
+}
+
+/// Whether a copy is being stopped, or is about to be.
+fn leaves(instance: &WorkloadInstance, plan: &Plan) -> bool {
+    let going = instance.metadata.as_ref().is_some_and(|meta| meta.deletion_timestamp.is_some());
+    going || plan.delete.iter().any(|doomed| doomed == name(instance))
+}
+
+fn name(instance: &WorkloadInstance) -> &str {
+    instance.metadata.as_ref().map_or("", |meta| meta.name.as_str())
 }
 
 /// How much a state matters for the whole.
@@ -135,6 +158,7 @@ fn count(number: usize) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use orrery_proto::meta::v1::ObjectMeta;
 
     fn mk_instance(state: &str, reason: &str) -> WorkloadInstance {
         let status = WorkloadInstanceStatus {
@@ -174,6 +198,22 @@ mod tests {
         check(2, &[("Running", ""), ("Succeeded", "")], ("Running", 1), true);
         check(1, &[("Succeeded", "")], ("Succeeded", 0), true);
     }
+
+    /// A copy on a node that is no longer asked for does not make the workload ready.
+    #[test]
+    fn what_is_on_its_way_out_does_not_count() {
+        let mut old = mk_instance("Running", "");
+        old.metadata = Some(ObjectMeta { name: "web-old".into(), ..ObjectMeta::default() });
+        let plan = Plan { desired: 1, delete: vec!["web-old".into()], ..Plan::default() };
+        let workload = Workload::default();
+        let status = summarize(&workload, &[old.clone()], &plan, Timestamp::default());
+        assert_eq!((status.state.as_str(), status.running), ("Pending", 0));
+        assert_eq!(status.conditions[0].status, "False");
+        let plan = Plan { desired: 1, update: vec![old.clone()], ..Plan::default() };
+        let status = summarize(&workload, &[old], &plan, Timestamp::default());
+        assert_eq!(status.conditions[0].status, "False", "it does not run what is asked for yet");
+    }
+
     #[track_caller]
     fn check_obstacle(obstacle: Obstacle, copies: usize, expect: (&str, &str, &str)) {
         let plan = Plan { desired: 2, obstacle: Some(obstacle), ..Plan::default() };
