@@ -276,7 +276,7 @@ async fn patches_that_do_not_apply() {
             "Invalid",
             "test",
         ),
-        (JSON_PATCH, r#"[{"op":"remove","path":"/spec/nope"}]"#, 422, "Invalid", "/spec/nope"),
+        (JSON_PATCH, r#"[{"op":"remove","path":"/spec/nope"}]"#, 422, "Invalid", "spec.nope"),
         (APPLY, "{", 400, "BadRequest", "not valid YAML"),
         (APPLY, r#"{"metadata":{"managedFields":[]}}"#, 400, "BadRequest", "must be nil"),
     ];

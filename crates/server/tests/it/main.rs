@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic with its line is a good test failure")]
 mod clients;
 mod discovery;
+mod encrypted;
 mod errors;
 mod kubectl;
 mod reading;
