@@ -51,7 +51,14 @@ pub const BENCHES: &[Suite] = &[
         environment: &[],
     },
 ];
-pub const SOAKS: &[Suite] = &[];
+pub const SOAKS: &[Suite] = &[Suite {
+    name: "store",
+    about: "power cuts, kill -9 and dying etcd members, for minutes instead of seconds",
+    package: "orrery-store",
+    target: Target::Test("it"),
+    arguments: &["--test-threads", "1", "power::", "crash::", "members_that_die"],
+    environment: &[("ORRERY_SOAK", "8")],
+}];
 
 pub fn bench(words: &[&str]) -> Result<bool> {
     match words {
