@@ -83,6 +83,45 @@ impl Home {
     }
 }
 
+/// A server or agent of the test's own, ended with it.
+pub struct Process(pub Child);
+
+impl Process {
+    /// Ends it as a power cut would.
+    pub fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Home {
+    /// Starts `orrery server` on a folder of this home and returns its address.
+    pub fn server(&self, data: &str, more: &[String]) -> (Process, String) {
+        let mut command = self.command(ORRERY);
+        command.args(["server", "--listen", "127.0.0.1:0", "--data-dir"]).arg(self.path(data));
+        let mut child = command.args(more).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let process = Process(child);
+        let mut line = String::new();
+        while !line.contains("serving on ") {
+            line.clear();
+            assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "the server ended");
+        }
+        // Nobody reads on; a full pipe must not stop the server.
+        std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+        let url = line.split("serving on ").nth(1).unwrap().split_whitespace().next().unwrap();
+        (process, url.to_owned())
+    }
+}
+
 /// The root of the repository.
 pub fn repository() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))

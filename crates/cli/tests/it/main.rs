@@ -11,6 +11,7 @@ mod queries;
 mod reachability;
 mod readme;
 mod reference;
+mod replicas;
 mod terminal;
 mod tls;
 mod up;

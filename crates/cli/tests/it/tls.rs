@@ -1,10 +1,10 @@
 //! Mutual TLS for server, agent and command line, from PEM files.
-use crate::harness::{Home, ORRERY, until};
+use crate::harness::{Home, ORRERY, Process, until};
 use orrery_pki::{Authority, IssueRequest, Role, Validity};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -35,34 +35,6 @@ fn identity(authority: &Authority, home: &Home, role: Role, name: &str) -> Vec<S
     ]
 }
 
-/// A server or agent of the test's own, ended with it.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Starts `orrery server` and returns its address.
-fn server(home: &Home, tls: &[String]) -> (Process, String) {
-    let mut command = home.command(ORRERY);
-    command.args(["server", "--listen", "127.0.0.1:0", "--data-dir"]).arg(home.path("data"));
-    let mut child = command.args(tls).stderr(Stdio::piped()).spawn().unwrap();
-    let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let process = Process(child);
-    let mut line = String::new();
-    while !line.contains("serving on ") {
-        line.clear();
-        assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "the server ended");
-    }
-    // Nobody reads on; a full pipe must not stop the server.
-    std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
-    let url = line.split("serving on ").nth(1).unwrap().split_whitespace().next().unwrap();
-    (process, url.to_owned())
-}
-
 fn agent(home: &Home, name: &str, url: &str, tls: &[String]) -> Process {
     let mut command = home.command(ORRERY);
     command.args(["agent", "--name", name, "--server", url, "--stop-workloads", "--data-dir"]);
@@ -79,7 +51,8 @@ fn with<'a>(command: &[&'a str], tls: &'a [String]) -> Vec<&'a str> {
 fn server_agent_and_command_line_know_each_other_by_certificate() {
     let home = Home::new();
     let authority = authority();
-    let (_server, url) = server(&home, &identity(&authority, &home, Role::Server, "s1"));
+    let tls = identity(&authority, &home, Role::Server, "s1");
+    let (_server, url) = home.server("data", &tls);
     assert!(url.starts_with("https://"), "{url}");
     let user = identity(&authority, &home, Role::User, "alice");
     home.orrery(&with(&["get", "projects", "--server", &url], &user)).good();
