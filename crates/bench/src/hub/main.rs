@@ -1,4 +1,5 @@
-//! `cargo xtask bench hub`: the hub beside etcd, on the same disk in the same run.
+//! `cargo xtask bench hub [throughput] [watchers] [scale]`: the hub beside etcd, on the same disk in
+//! the same run.
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 mod scale;
 mod server;
@@ -8,8 +9,16 @@ mod watchers;
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let folder = tempfile::tempdir_in(std::env::current_dir()?.join("target"))?;
-    throughput::measure(folder.path()).await?;
-    watchers::measure(folder.path()).await?;
-    scale::measure(folder.path()).await?;
+    let asked: Vec<String> = std::env::args().skip(1).collect();
+    let wanted = |part: &str| asked.is_empty() || asked.iter().any(|asked| asked == part);
+    if wanted("throughput") {
+        throughput::measure(folder.path()).await?;
+    }
+    if wanted("watchers") {
+        watchers::measure(folder.path()).await?;
+    }
+    if wanted("scale") {
+        scale::measure(folder.path()).await?;
+    }
     Ok(())
 }
