@@ -17,6 +17,9 @@ use orrery_proto::hub::v1::apply_request::Mode;
 use orrery_proto::hub::v1::apply_response::Outcome;
 use serde_json::Value;
 
+/// How often somebody else may be faster before the person is told.
+const ATTEMPTS_MAX: usize = 10;
+
 pub async fn run(global: &Global, arguments: EditArguments) -> anyhow::Result<()> {
     let session = Session::open(global, &arguments.connection).await?;
     let choice = Choice {
@@ -55,25 +58,19 @@ async fn edit(session: &Session, resource: &Resource) -> anyhow::Result<()> {
             }
             Edited::Value(value) => value,
         };
-        let live = without_status(session.get(&resource.name).await?);
-        let both = merging::overlap(&base, &edited, &live);
-        let wanted = merging::rebase(&base, &edited, &live);
-        if !both.is_empty() {
-            buffer.rewrite(&wanted);
-            let both = both.join(", ");
-            let text = format!("somebody else changed {both} meanwhile; yours would overwrite it");
-            buffer.complain(Problem::Question(text));
-            base = live;
-            continue;
-        }
-        match write(session, &wanted, &live).await {
-            Ok(Outcome::Unchanged) => return buffer_done(resource, "unchanged"),
-            Ok(Outcome::Created | Outcome::Changed) => return buffer_done(resource, "edited"),
-            // Somebody was faster in this very moment; the next round takes their change in.
-            Err(error) if reason(&error) == Some("Conflict") => {
-                buffer.complain(Problem::Question("somebody was faster; try again".to_owned()));
+        match store(session, resource, &base, &edited).await? {
+            Stored::Done(Outcome::Unchanged) => return buffer_done(resource, "unchanged"),
+            Stored::Done(Outcome::Created | Outcome::Changed) => {
+                return buffer_done(resource, "edited");
             }
-            Err(error) => match error.downcast_ref::<Error>() {
+            Stored::Overlap { both, wanted, live } => {
+                buffer.rewrite(&wanted);
+                let text =
+                    format!("somebody else changed {both} meanwhile; yours would overwrite it");
+                buffer.complain(Problem::Question(text));
+                base = live;
+            }
+            Stored::Refused(error) => match error.downcast_ref::<Error>() {
                 Some(Error::Api(answer)) => buffer.complain(Problem::Error(describe(answer))),
                 Some(_) | None => {
                     let kept = buffer.keep()?;
@@ -81,6 +78,43 @@ async fn edit(session: &Session, resource: &Resource) -> anyhow::Result<()> {
                     return Err(error);
                 }
             },
+        }
+    }
+}
+
+/// What became of an edit.
+enum Stored {
+    Done(Outcome),
+    /// Both sides changed the same: the person has to look.
+    Overlap {
+        both: String,
+        wanted: Value,
+        live: Value,
+    },
+    Refused(anyhow::Error),
+}
+
+/// Puts the person's changes onto what is there now, and writes it. Who is faster with changes of
+/// other fields (a controller with a status, mostly) is taken in without a question.
+async fn store(
+    session: &Session,
+    resource: &Resource,
+    base: &Value,
+    edited: &Value,
+) -> anyhow::Result<Stored> {
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let live = without_status(session.get(&resource.name).await?);
+        let both = merging::overlap(base, edited, &live);
+        let wanted = merging::rebase(base, edited, &live);
+        if !both.is_empty() {
+            return Ok(Stored::Overlap { both: both.join(", "), wanted, live });
+        }
+        match write(session, &wanted, &live).await {
+            Ok(outcome) => return Ok(Stored::Done(outcome)),
+            Err(error) if attempt < ATTEMPTS_MAX && reason(&error) == Some("Conflict") => {}
+            Err(error) => return Ok(Stored::Refused(error)),
         }
     }
 }
