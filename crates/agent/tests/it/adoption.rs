@@ -214,3 +214,28 @@ async fn a_terminal_that_interrupts_the_agent_does_not_reach_the_programs() {
     server.unassign(&program).await;
     server.until_state(&program, "Removed").await;
 }
+
+#[tokio::test]
+async fn a_stop_is_carried_through_without_the_agent_that_asked_for_it() {
+    let world = World::new();
+    let (agent, mut server) = world.killable_agent().await;
+    let text = "trap '' TERM; echo up > $T/up; while :; do sleep 0.01; done";
+    let program = world.script(text).grace(1);
+    server.assign(&program).await;
+    let pid = server.until_state(&program, "Running").await.pid.unwrap();
+    read(world.path().join("up")).await;
+    server.unassign(&program).await;
+    wait_for("the request", || {
+        world.instance_dir(&program.id).join("request.json").exists().then_some(())
+    })
+    .await;
+    let supervisor = parent(pid);
+    agent.kill().await;
+    // Whether the signal went out before the agent was killed is up to chance; ask as it would.
+    kill(supervisor, Signal::TERM);
+    wait_gone(pid).await;
+    wait_gone(supervisor).await;
+
+    let (_agent, mut server) = world.killable_agent().await;
+    server.until_state(&program, "Removed").await;
+}

@@ -152,3 +152,6 @@ async fn broken(why: String, id: &InstanceId) -> Result<Run, RuntimeError> {
     let hash = crate::model::SpecHash(String::new());
     Ok(Run { hash, history: crate::model::History::default(), state })
 }
+
+#[cfg(test)]
+mod tests;
