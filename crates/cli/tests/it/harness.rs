@@ -13,16 +13,12 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Waits until `look` finds something.
 #[track_caller]
-#[allow(
-    clippy::disallowed_methods,
-    reason = "other processes tell nobody: all there is is to look"
-)]
 pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     for _ in 0..SOON.as_millis() / LOOK_AGAIN.as_millis() {
         if let Some(found) = look() {
             return found;
         }
-        std::thread::sleep(LOOK_AGAIN);
+        pause();
     }
     panic!("waited in vain until {what}");
 }
@@ -182,15 +178,27 @@ impl Up {
 }
 
 impl Drop for Up {
+    /// Asked first, so that the workloads go too, also when the test has failed.
     fn drop(&mut self) {
         // It may have ended already.
         signal(self.child.id(), rustix::process::Signal::INT);
-        let child = &mut self.child;
-        if std::thread::panicking() {
-            let _ = child.kill();
+        for _ in 0..SOON.as_millis() / LOOK_AGAIN.as_millis() {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            pause();
         }
-        let _ = child.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "other processes tell nobody: all there is is to look"
+)]
+fn pause() {
+    std::thread::sleep(LOOK_AGAIN);
 }
 
 pub fn signal(pid: u32, signal: rustix::process::Signal) {
