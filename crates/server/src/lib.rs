@@ -7,12 +7,14 @@
 //!                                              │
 //!                                    HubApi: decode, call the accessor, encode
 //! ```
-//! Owns: listeners and TLS, the APIs, and putting store, hub, fleet and the other domains together.
+//! Owns: listeners and TLS, the APIs, the gate that every request passes, figures, and putting store, hub, fleet and the other domains together.
 //! Not in it: rules about resources (hub), what a domain does, printing and exit codes (cli).
 mod api;
 mod backup;
+mod gate;
 mod grpc;
 mod listener;
+mod metrics;
 mod options;
 mod rest;
 mod server;

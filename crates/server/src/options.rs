@@ -15,6 +15,16 @@ pub enum StoreOptions {
     Memory,
 }
 
+impl StoreOptions {
+    /// Where the embedded engine keeps its files.
+    pub fn folder(&self) -> Option<PathBuf> {
+        match self {
+            Self::Embedded(folder) => Some(folder.clone()),
+            Self::Etcd(_) | Self::Memory => None,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// REST, gRPC, agents and commanders.

@@ -1,8 +1,10 @@
 //! Putting it together.
-use crate::api::HubApi;
+use crate::api::{Front, HubApi};
+use crate::gate::Gate;
 use crate::grpc::commands::Commands;
 use crate::grpc::hub::HubService;
 use crate::listener::Listener;
+use crate::metrics::Metrics;
 use crate::options::{ServerOptions, StoreOptions};
 use crate::rest;
 use orrery_api::{Scheme, SchemeBuilder, SchemeError};
@@ -69,6 +71,7 @@ pub struct Server {
     engine: Arc<dyn Engine>,
     store: Store,
     hub: Hub,
+    metrics: Metrics,
 }
 
 impl Server {
@@ -83,7 +86,9 @@ impl Server {
             prefix: orrery_hub::OBJECTS.to_owned(),
             ..orrery_store::StoreOptions::default()
         };
-        let store = Store::start(engine.clone(), cached).await?;
+        let mut metrics = Metrics::new();
+        let store = Store::start(metrics.measured(engine.clone()), cached).await?;
+        metrics.of_store(&store, options.store.folder());
         let scheme = Scheme::builder()
             .group_suffix(options.group_suffix)
             .descriptors(orrery_proto::FILE_DESCRIPTOR_SET);
@@ -92,7 +97,7 @@ impl Server {
         let hub = orrery_lifecycle::register(Fleet::register(builder)).build()?;
         orrery_lifecycle::ensure_projects(&hub).await?;
         let id = uuid::Uuid::new_v4().to_string();
-        Ok(Self { id, listener, engine, store, hub })
+        Ok(Self { id, listener, engine, store, hub, metrics })
     }
 
     pub fn address(&self) -> Result<SocketAddr, Error> {
@@ -111,21 +116,24 @@ impl Server {
 
     /// Starts everything; it ends when the tasks are stopped. What is returned takes peers in by
     /// other ways than the listener.
-    pub fn spawn(self, tasks: &mut Tasks) -> Result<Connections, Error> {
+    pub fn spawn(mut self, tasks: &mut Tasks) -> Result<Connections, Error> {
         let stop = tasks.stop_token();
         let fleet = Fleet::spawn(&self.hub, &self.id, tasks)?;
         self.spawn_leases(&fleet, tasks);
-        let api = HubApi::new(self.hub.clone());
+        let gate = Gate::new(self.metrics.requests().clone());
+        let front = Front::new(HubApi::new(self.hub.clone()), gate.clone());
         let agents = AgentConnections::new(fleet.clone(), stop.clone());
-        let commands = Arc::new(Commands::new(api.clone(), self.engine.clone(), fleet));
+        let commands = Arc::new(Commands::new(front.clone(), self.engine.clone(), fleet.clone()));
         let commanders = CommanderConnections::new(commands, stop.clone());
         let connections = Connections { agents: agents.clone(), commanders: commanders.clone() };
-        let router = grpc_routes(api, agents.clone(), commanders.clone())?;
-        let rest = rest::router(self.hub, stop.clone())?;
+        self.metrics.of_peers(&fleet, &commanders);
+        let router = grpc_routes(front, agents.clone(), commanders.clone())?;
+        let connected = self.metrics.connections();
+        let rest = rest::router(self.hub, gate, Arc::new(self.metrics), stop.clone())?;
         let router = router.reset_fallback().merge(rest).fallback(rest::unknown);
         let (listener, store, engine) = (self.listener, self.store, self.engine);
         tasks.spawn("listener", OnEnd::StopAll, async move {
-            let outcome = listener.serve(router, stop).await;
+            let outcome = listener.serve(router, connected, stop).await;
             agents.drained().await;
             commanders.drained().await;
             outcome
@@ -147,15 +155,19 @@ impl Server {
         let own = candidate(orrery_fleet::leader::server_lease(&self.id));
         tasks.spawn("server-lease", OnEnd::StopAll, own.hold(stop.clone()));
         let assignments = fleet.assignments().clone();
+        let leading = self.metrics.leader().clone();
         let term: Term = Box::new(move |hub, over| {
-            let assignments = assignments.clone();
+            let (assignments, leading) = (assignments.clone(), leading.clone());
             Box::pin(async move {
                 let mut tasks = Tasks::new(over);
                 orrery_lifecycle::spawn(&hub, &mut tasks).map_err(|e| e.to_string())?;
                 orrery_fleet::leader::spawn(&hub, assignments, &mut tasks)
                     .map_err(|e| e.to_string())?;
                 tasks.spawn("history", OnEnd::Ignore, trim(hub, tasks.stop_token()));
-                tasks.run(TERM_GRACE).await.map_err(|e| e.to_string())
+                leading.set(1);
+                let ended = tasks.run(TERM_GRACE).await;
+                leading.set(0);
+                ended.map_err(|e| e.to_string())
             })
         });
         let leader = candidate("leader".to_owned()).run(term, stop);
@@ -182,7 +194,7 @@ async fn trim(hub: Hub, stop: CancellationToken) -> Result<(), std::convert::Inf
 }
 
 fn grpc_routes(
-    api: HubApi,
+    front: Front,
     agents: AgentConnections,
     commanders: CommanderConnections,
 ) -> Result<axum::Router, Error> {
@@ -198,7 +210,7 @@ fn grpc_routes(
     futures::executor::block_on(serving);
     let mut routes = tonic::service::Routes::builder();
     routes
-        .add_service(HubService::server(api))
+        .add_service(HubService::server(front))
         .add_service(AgentService::server(agents))
         .add_service(CommanderService::server(commanders))
         .add_service(health)

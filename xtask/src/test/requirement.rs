@@ -56,6 +56,12 @@ pub const REQUIREMENTS: &[Requirement] = &[
         absent: Absent::Fails,
     },
     Requirement {
+        name: "prometheus",
+        kind: Kind::Apt { program: "promtool" },
+        why: "reads our figures and checks our alert rules",
+        absent: Absent::Fails,
+    },
+    Requirement {
         name: "e2fsprogs",
         kind: Kind::Apt { program: "mkfs.ext4" },
         why: "the CSI driver formats volumes with it",

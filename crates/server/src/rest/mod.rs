@@ -19,7 +19,9 @@ mod delete;
 mod discovery;
 mod faces;
 mod failure;
+mod gated;
 mod health;
+mod metrics;
 mod openapi;
 mod patching;
 mod path;
@@ -34,6 +36,9 @@ mod watch;
 mod wire;
 mod write;
 
+use crate::gate::Gate;
+use crate::metrics::Metrics;
+pub use access::subject;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -60,24 +65,35 @@ struct Rest {
     catalog: Catalog,
     discovery: Discovery,
     openapi: OpenApi,
+    gate: Gate,
+    metrics: Arc<Metrics>,
     stop: CancellationToken,
 }
 
 /// The routes of the dialect; streams end when `stop` is cancelled. Merge them into the router of
 /// other services, and give that [`unknown`] as its fallback.
-pub fn router(hub: Hub, stop: CancellationToken) -> Result<Router, Error> {
+pub fn router(
+    hub: Hub,
+    gate: Gate,
+    metrics: Arc<Metrics>,
+    stop: CancellationToken,
+) -> Result<Router, Error> {
     let catalog = Catalog::new(&hub)?;
     let discovery = Discovery::new(&catalog);
     let openapi = OpenApi::new(hub.scheme());
-    let rest = Arc::new(Rest { hub: hub.clone(), catalog, discovery, openapi, stop });
+    let rest =
+        Arc::new(Rest { hub: hub.clone(), catalog, discovery, openapi, gate, metrics, stop });
     let routes = Router::new()
+        .route("/metrics", get(metrics::metrics))
         .route("/openapi/v2", get(openapi::v2))
         .route("/openapi/v3", get(openapi::index))
         .route("/openapi/v3/{*path}", get(openapi::document));
     let routes = ["/api", "/api/", "/api/{*path}", "/apis", "/apis/", "/apis/{*path}"]
         .into_iter()
         .fold(routes, |routes, path| routes.route(path, any(dispatch)));
-    let routes = routes.layer(axum::middleware::from_fn(access::only_users)).with_state(rest);
+    let gated = axum::middleware::from_fn_with_state(rest.clone(), gated::gated);
+    let routes = routes.layer(axum::middleware::from_fn(access::only_users)).layer(gated);
+    let routes = routes.with_state(rest);
     Ok(routes.merge(health::router(hub)))
 }
 
