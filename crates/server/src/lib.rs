@@ -4,6 +4,7 @@
 //!   listener (TLS or plain) ─> router ─┬─ REST: the Kubernetes dialect, OpenAPI, health
 //!                                      ├─ gRPC: Hub, health, reflection
 //!                                      └─ gRPC: agent and commander connections (fleet)
+//!   storage (8999) ─> registry and proxy (volumes)
 //!                                              │
 //!                                    HubApi: decode, call the accessor, encode
 //! ```
@@ -18,9 +19,10 @@ mod metrics;
 mod options;
 mod rest;
 mod server;
+mod storage;
 
 pub use listener::Listener;
-pub use options::{ServerOptions, StoreOptions};
+pub use options::{ServerOptions, StorageListen, StoreOptions};
 pub use orrery_store::etcd::{Credentials, EtcdOptions, EtcdTls};
 pub use orrery_store::{Backup, EmbeddedOptions, inspect_backup, restore};
 pub use server::{Connections, Error, Server, rules};

@@ -25,6 +25,18 @@ impl StoreOptions {
     }
 }
 
+/// Where the storage registry listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StorageListen {
+    /// Port 8999 on the host of the main port; a free port if the main port is a free one too.
+    Default {
+        /// Whether a server without it is of no use. If not, a port that is taken is warned of.
+        needed: bool,
+    },
+    At(SocketAddr),
+    Off,
+}
+
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// REST, gRPC, agents and commanders.
@@ -36,4 +48,6 @@ pub struct ServerOptions {
     pub allow_plain: bool,
     /// The ending of our groups: `apps.<suffix>`.
     pub group_suffix: String,
+    /// The registry of storage controllers and the proxy to them.
+    pub storage: StorageListen,
 }

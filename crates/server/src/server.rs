@@ -7,6 +7,7 @@ use crate::listener::Listener;
 use crate::metrics::Metrics;
 use crate::options::{ServerOptions, StoreOptions};
 use crate::rest;
+use crate::storage;
 use orrery_api::{Scheme, SchemeBuilder, SchemeError};
 use orrery_fleet::Fleet;
 use orrery_fleet::agents::connection::AgentConnections;
@@ -34,6 +35,14 @@ pub enum Error {
         "{address} can be reached from other machines, and without certificates everybody there could do everything; give --root, --certificate and --key, listen on 127.0.0.1, or say --allow-plain if the network is safe"
     )]
     PlainBeyondLoopback { address: SocketAddr },
+    #[error(
+        "cannot listen for storage controllers on {address}: {cause}; name another address with --storage-listen, or say --storage-listen off"
+    )]
+    StorageListen { address: SocketAddr, cause: std::io::Error },
+    #[error(
+        "the storage registry on {address} could be reached from other machines, which needs certificates: give --root, --certificate and --key, or name a loopback address with --storage-listen"
+    )]
+    PlainStorage { address: SocketAddr },
     #[error(transparent)]
     Tls(#[from] orrery_pki::Error),
     #[error("the kinds cannot be registered: {0}")]
@@ -68,6 +77,7 @@ pub struct Server {
     /// Different for each start.
     id: String,
     listener: Listener,
+    storage: Option<storage::Bound>,
     engine: Arc<dyn Engine>,
     store: Store,
     hub: Hub,
@@ -80,6 +90,7 @@ impl Server {
     pub async fn open(options: ServerOptions) -> Result<Self, Error> {
         let tls = options.tls.load()?;
         let listener = bind(&options, tls.as_ref()).await?;
+        let storage = storage::bind(&options, tls).await?;
         let engine = open_engine(&options.store).await?;
         let cached = orrery_store::StoreOptions {
             // What is watched and listed; leases and artifacts are read where they are.
@@ -94,15 +105,21 @@ impl Server {
             .descriptors(orrery_proto::FILE_DESCRIPTOR_SET);
         let scheme = rules(scheme).build()?;
         let builder = Hub::builder(Arc::new(scheme), store.clone());
-        let hub = orrery_lifecycle::register(Fleet::register(builder)).build()?;
+        let hub = orrery_lifecycle::register(orrery_volumes::register(Fleet::register(builder)))
+            .build()?;
         orrery_lifecycle::ensure_projects(&hub).await?;
         let id = uuid::Uuid::new_v4().to_string();
-        Ok(Self { id, listener, engine, store, hub, metrics })
+        Ok(Self { id, listener, storage, engine, store, hub, metrics })
     }
 
     pub fn address(&self) -> Result<SocketAddr, Error> {
         let address = SocketAddr::from(([0, 0, 0, 0], 0));
         self.listener.address().map_err(|cause| Error::Listen { address, cause })
+    }
+
+    /// Where the storage registry listens, if it does.
+    pub fn storage_address(&self) -> Option<SocketAddr> {
+        self.storage.as_ref().map(storage::Bound::address)
     }
 
     /// `http` or `https`.
@@ -122,6 +139,9 @@ impl Server {
         self.spawn_leases(&fleet, tasks);
         let gate = Gate::new(self.metrics.requests().clone());
         let front = Front::new(HubApi::new(self.hub.clone()), gate.clone());
+        if let Some(storage) = self.storage.take() {
+            storage.spawn(&self.hub, tasks)?;
+        }
         let agents = AgentConnections::new(fleet.clone(), stop.clone());
         let commands = Arc::new(Commands::new(front.clone(), self.engine.clone(), fleet.clone()));
         let commanders = CommanderConnections::new(commands, stop.clone());
@@ -156,12 +176,16 @@ impl Server {
         tasks.spawn("server-lease", OnEnd::StopAll, own.hold(stop.clone()));
         let assignments = fleet.assignments().clone();
         let leading = self.metrics.leader().clone();
+        let to_controllers = self.storage.as_ref().map(storage::Bound::proxy_config);
         let term: Term = Box::new(move |hub, over| {
             let (assignments, leading) = (assignments.clone(), leading.clone());
+            let to_controllers = to_controllers.clone();
             Box::pin(async move {
                 let mut tasks = Tasks::new(over);
                 orrery_lifecycle::spawn(&hub, &mut tasks).map_err(|e| e.to_string())?;
                 orrery_fleet::leader::spawn(&hub, assignments, &mut tasks)
+                    .map_err(|e| e.to_string())?;
+                orrery_volumes::spawn_leader(&hub, to_controllers, &mut tasks)
                     .map_err(|e| e.to_string())?;
                 tasks.spawn("history", OnEnd::Ignore, trim(hub, tasks.stop_token()));
                 leading.set(1);
@@ -177,7 +201,7 @@ impl Server {
 
 /// What resources must be like beyond what their definitions say.
 pub fn rules(scheme: SchemeBuilder) -> SchemeBuilder {
-    Fleet::rules(scheme)
+    orrery_volumes::rules(Fleet::rules(scheme))
 }
 
 /// Forgets old history, so that the store does not grow with every change.

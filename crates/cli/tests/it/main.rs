@@ -13,6 +13,7 @@ mod reachability;
 mod readme;
 mod reference;
 mod replicas;
+mod storage;
 mod terminal;
 mod tls;
 mod up;

@@ -7,6 +7,7 @@ mod errors;
 mod kubectl;
 mod reading;
 mod replicas;
+mod storage;
 mod support;
 mod watching;
 mod writing;
