@@ -16,6 +16,10 @@ mod listener;
 mod options;
 mod rest;
 mod server;
+mod stalled;
+
+#[cfg(feature = "fuzzing")]
+pub use rest::fuzzing;
 
 pub use listener::Listener;
 pub use options::{ServerOptions, StoreOptions};

@@ -60,6 +60,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "store",
         ],
     ),
+    ("fuzz", &["api", "hub", "pki", "server"]),
     (
         "testkit",
         &[
