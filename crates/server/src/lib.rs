@@ -19,7 +19,11 @@ mod metrics;
 mod options;
 mod rest;
 mod server;
+mod stalled;
 mod storage;
+
+#[cfg(feature = "fuzzing")]
+pub use rest::fuzzing;
 
 pub use listener::Listener;
 pub use options::{ServerOptions, StorageListen, StoreOptions};
