@@ -13,11 +13,13 @@ mod api;
 mod backup;
 mod grpc;
 mod listener;
+mod machines;
 mod options;
 mod rest;
 mod server;
 
 pub use listener::Listener;
+pub use machines::{DRIVERS_PORT, DriversListen};
 pub use options::{ServerOptions, StoreOptions};
 pub use orrery_store::etcd::{Credentials, EtcdOptions, EtcdTls};
 pub use orrery_store::{Backup, EmbeddedOptions, inspect_backup, restore};

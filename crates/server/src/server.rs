@@ -3,6 +3,7 @@ use crate::api::HubApi;
 use crate::grpc::commands::Commands;
 use crate::grpc::hub::HubService;
 use crate::listener::Listener;
+use crate::machines::{self, DriversPort};
 use crate::options::{ServerOptions, StoreOptions};
 use crate::rest;
 use orrery_api::{Scheme, SchemeBuilder, SchemeError};
@@ -12,6 +13,7 @@ use orrery_fleet::agents::grpc::AgentService;
 use orrery_fleet::commander::CommanderConnections;
 use orrery_fleet::commander::grpc::CommanderService;
 use orrery_hub::Hub;
+use orrery_machines::resources::Edge;
 use orrery_pki::{ClientAuth, TlsMaterial};
 use orrery_proto::fleet::v1::agent_connection_server::AgentConnectionServer;
 use orrery_proto::hub::v1::hub_server::HubServer;
@@ -32,6 +34,10 @@ pub enum Error {
         "{address} can be reached from other machines, and without certificates everybody there could do everything; give --root, --certificate and --key, listen on 127.0.0.1, or say --allow-plain if the network is safe"
     )]
     PlainBeyondLoopback { address: SocketAddr },
+    #[error(
+        "{address} can be reached from other machines, and without certificates any machine there could read the secrets of machine classes; give --root, --certificate and --key, or say --drivers-listen 127.0.0.1:5000"
+    )]
+    PlainDrivers { address: SocketAddr },
     #[error(transparent)]
     Tls(#[from] orrery_pki::Error),
     #[error("the kinds cannot be registered: {0}")]
@@ -66,6 +72,7 @@ pub struct Server {
     /// Different for each start.
     id: String,
     listener: Listener,
+    drivers: Option<DriversPort>,
     engine: Arc<dyn Engine>,
     store: Store,
     hub: Hub,
@@ -77,6 +84,7 @@ impl Server {
     pub async fn open(options: ServerOptions) -> Result<Self, Error> {
         let tls = options.tls.load()?;
         let listener = bind(&options, tls.as_ref()).await?;
+        let drivers = DriversPort::bind(options.drivers, options.listen, tls.as_ref()).await?;
         let engine = open_engine(&options.store).await?;
         let cached = orrery_store::StoreOptions {
             // What is watched and listed; leases and artifacts are read where they are.
@@ -89,15 +97,21 @@ impl Server {
             .descriptors(orrery_proto::FILE_DESCRIPTOR_SET);
         let scheme = rules(scheme).build()?;
         let builder = Hub::builder(Arc::new(scheme), store.clone());
+        let builder = orrery_machines::resources::register(builder);
         let hub = orrery_lifecycle::register(Fleet::register(builder)).build()?;
         orrery_lifecycle::ensure_projects(&hub).await?;
         let id = uuid::Uuid::new_v4().to_string();
-        Ok(Self { id, listener, engine, store, hub })
+        Ok(Self { id, listener, drivers, engine, store, hub })
     }
 
     pub fn address(&self) -> Result<SocketAddr, Error> {
         let address = SocketAddr::from(([0, 0, 0, 0], 0));
         self.listener.address().map_err(|cause| Error::Listen { address, cause })
+    }
+
+    /// Where machine drivers register, if they can.
+    pub fn drivers_address(&self) -> Option<SocketAddr> {
+        self.drivers.as_ref().and_then(DriversPort::address)
     }
 
     /// `http` or `https`.
@@ -111,10 +125,11 @@ impl Server {
 
     /// Starts everything; it ends when the tasks are stopped. What is returned takes peers in by
     /// other ways than the listener.
-    pub fn spawn(self, tasks: &mut Tasks) -> Result<Connections, Error> {
+    pub fn spawn(mut self, tasks: &mut Tasks) -> Result<Connections, Error> {
         let stop = tasks.stop_token();
         let fleet = Fleet::spawn(&self.hub, &self.id, tasks)?;
-        self.spawn_leases(&fleet, tasks);
+        let machines = machines::spawn(&self.hub, &self.id, self.drivers.take(), tasks)?;
+        self.spawn_leases(&fleet, machines, tasks);
         let api = HubApi::new(self.hub.clone());
         let agents = AgentConnections::new(fleet.clone(), stop.clone());
         let commands = Arc::new(Commands::new(api.clone(), self.engine.clone(), fleet));
@@ -140,7 +155,7 @@ impl Server {
 
 impl Server {
     /// This server's own lease, by which others know that it is there; and the one of the leader.
-    fn spawn_leases(&self, fleet: &Arc<Fleet>, tasks: &mut Tasks) {
+    fn spawn_leases(&self, fleet: &Arc<Fleet>, machines: Arc<Edge>, tasks: &mut Tasks) {
         let candidate =
             |name: String| Leadership { hub: self.hub.clone(), name, holder: self.id.clone() };
         let stop = tasks.stop_token();
@@ -148,11 +163,13 @@ impl Server {
         tasks.spawn("server-lease", OnEnd::StopAll, own.hold(stop.clone()));
         let assignments = fleet.assignments().clone();
         let term: Term = Box::new(move |hub, over| {
-            let assignments = assignments.clone();
+            let (assignments, machines) = (assignments.clone(), machines.clone());
             Box::pin(async move {
                 let mut tasks = Tasks::new(over);
                 orrery_lifecycle::spawn(&hub, &mut tasks).map_err(|e| e.to_string())?;
                 orrery_fleet::leader::spawn(&hub, assignments, &mut tasks)
+                    .map_err(|e| e.to_string())?;
+                orrery_machines::resources::spawn_leader(&hub, &machines, &mut tasks)
                     .map_err(|e| e.to_string())?;
                 tasks.spawn("history", OnEnd::Ignore, trim(hub, tasks.stop_token()));
                 tasks.run(TERM_GRACE).await.map_err(|e| e.to_string())
@@ -165,7 +182,7 @@ impl Server {
 
 /// What resources must be like beyond what their definitions say.
 pub fn rules(scheme: SchemeBuilder) -> SchemeBuilder {
-    Fleet::rules(scheme)
+    orrery_machines::resources::rules(Fleet::rules(scheme))
 }
 
 /// Forgets old history, so that the store does not grow with every change.

@@ -4,7 +4,7 @@ use orrery_client::{Commander, Endpoint};
 use orrery_hub::{Error, Hub, ObjectName};
 use orrery_pki::{TlsFiles, TlsMaterial};
 use orrery_runtime::Tasks;
-use orrery_server::{Connections, EtcdOptions, Server, ServerOptions, StoreOptions};
+use orrery_server::{Connections, DriversListen, EtcdOptions, Server, ServerOptions, StoreOptions};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,6 +18,8 @@ pub const SOON: Duration = Duration::from_secs(30);
 /// A running server.
 pub struct World {
     pub url: String,
+    /// Where machine drivers register.
+    pub drivers: SocketAddr,
     pub hub: Hub,
     pub connections: Connections,
     stop: CancellationToken,
@@ -56,6 +58,7 @@ impl World {
         };
         let options = ServerOptions {
             listen: options.listen.unwrap_or_else(|| ([127, 0, 0, 1], 0).into()),
+            drivers: DriversListen::Default,
             store,
             tls: options.tls,
             allow_plain: false,
@@ -64,6 +67,7 @@ impl World {
         let server = Server::open(options).await.expect("a server on a free port");
         let address = server.address().expect("it is bound");
         let url = format!("{}://{address}", server.scheme_name());
+        let drivers = server.drivers_address().expect("a free port");
         let hub = server.hub().clone();
         let stop = CancellationToken::new();
         let mut tasks = Tasks::new(stop.clone());
@@ -71,7 +75,7 @@ impl World {
         let mut running = JoinSet::new();
         running.spawn(tasks.run(SOON));
         let _stop_on_drop = stop.clone().drop_guard();
-        Self { url, hub, connections, stop, running, _stop_on_drop }
+        Self { url, drivers, hub, connections, stop, running, _stop_on_drop }
     }
 
     /// How a client reaches it.

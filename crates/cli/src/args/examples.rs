@@ -10,6 +10,19 @@ pub const SERVER: &str = "Example:
 pub const AGENT: &str = "Example:
   orrery agent --name edge-1 --server http://127.0.0.1:7443";
 
+pub const DRIVER: &str = "Examples:
+  orrery driver process
+  orrery driver aws --owner production --server orrery.example:5000";
+
+pub const DRIVER_PROCESS: &str = "Example:
+  orrery driver process
+  orrery apply -f examples/machines.yaml
+  orrery get machines -p machines --watch";
+
+pub const DRIVER_AWS: &str = "Example:
+  orrery driver aws --owner production --server orrery.example:5000 \\
+    --root ca.pem --certificate driver.pem --key driver-key.pem";
+
 pub const APPLY: &str = "Examples:
   orrery apply -f hello.yaml
   orrery apply -f folder/ --wait --timeout 2m

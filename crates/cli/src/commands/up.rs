@@ -11,6 +11,7 @@ use orrery_client::context::Context;
 use orrery_pki::TlsFiles;
 use orrery_runtime::Tasks;
 use orrery_server::{Server, ServerOptions, StoreOptions};
+use std::net::SocketAddr;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +20,7 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
     let data = paths::data(arguments.data_dir)?;
     let options = ServerOptions {
         listen: arguments.listen,
+        drivers: arguments.drivers_listen.unwrap_or_default(),
         store: StoreOptions::Embedded(data.join("store")),
         tls: TlsFiles::default(),
         allow_plain: false,
@@ -26,6 +28,7 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
     };
     let server = Server::open(options).await?;
     let url = format!("{}://{}", server.scheme_name(), server.address()?);
+    let drivers = server.drivers_address();
     let stop = CancellationToken::new();
     let mut tasks = Tasks::new(stop.clone());
     server.spawn(&mut tasks)?;
@@ -42,7 +45,7 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
         ..Context::default()
     };
     let config = connection::remember(global, context)?;
-    welcome(&url, &arguments.name, &data, &config)?;
+    welcome(&url, drivers, &arguments.name, &data, &config)?;
 
     let serving = tasks.run(STOP_GRACE);
     tokio::pin!(agent, serving);
@@ -74,11 +77,19 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
     }
 }
 
-fn welcome(url: &str, agent: &str, data: &Path, config: &Path) -> anyhow::Result<()> {
+fn welcome(
+    url: &str,
+    drivers: Option<SocketAddr>,
+    agent: &str,
+    data: &Path,
+    config: &Path,
+) -> anyhow::Result<()> {
     let style = style::stdout();
+    let drivers = drivers.map_or_else(|| "no port".to_owned(), |address| address.to_string());
     let lines = [
         style.strong(&format!("Orrery {} is ready.", orrery_client::VERSION)),
         format!("  server   {url}"),
+        format!("  drivers  {drivers}"),
         format!("  agent    {agent}"),
         format!("  data     {}", data.display()),
         format!("  context  local, in {}", config.display()),
