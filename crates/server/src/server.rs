@@ -77,18 +77,19 @@ impl Server {
     pub async fn open(options: ServerOptions) -> Result<Self, Error> {
         let tls = options.tls.load()?;
         let listener = bind(&options, tls.as_ref()).await?;
+        let scheme = Scheme::builder()
+            .group_suffix(options.group_suffix)
+            .descriptors(orrery_proto::FILE_DESCRIPTOR_SET);
+        let scheme = Arc::new(rules(scheme).build()?);
         let engine = open_engine(&options.store).await?;
         let cached = orrery_store::StoreOptions {
             // What is watched and listed; leases and artifacts are read where they are.
             prefix: orrery_hub::OBJECTS.to_owned(),
+            terms: Some(Arc::new(orrery_hub::ObjectTerms::new(&scheme))),
             ..orrery_store::StoreOptions::default()
         };
         let store = Store::start(engine.clone(), cached).await?;
-        let scheme = Scheme::builder()
-            .group_suffix(options.group_suffix)
-            .descriptors(orrery_proto::FILE_DESCRIPTOR_SET);
-        let scheme = rules(scheme).build()?;
-        let builder = Hub::builder(Arc::new(scheme), store.clone());
+        let builder = Hub::builder(scheme, store.clone());
         let hub = orrery_lifecycle::register(Fleet::register(builder)).build()?;
         orrery_lifecycle::ensure_projects(&hub).await?;
         let id = uuid::Uuid::new_v4().to_string();

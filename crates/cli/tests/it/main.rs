@@ -12,6 +12,7 @@ mod reachability;
 mod readme;
 mod reference;
 mod replicas;
+mod soak;
 mod terminal;
 mod tls;
 mod up;
