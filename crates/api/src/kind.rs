@@ -81,6 +81,7 @@ pub(crate) struct MetaFields {
     pub creation_timestamp: FieldDescriptor,
     pub deletion_timestamp: FieldDescriptor,
     pub finalizers: FieldDescriptor,
+    pub managed_fields: FieldDescriptor,
 }
 
 impl Kind {
@@ -325,6 +326,7 @@ impl MetaFields {
             creation_timestamp: get("creation_timestamp")?,
             deletion_timestamp: get("deletion_timestamp")?,
             finalizers: get("finalizers")?,
+            managed_fields: get("managed_fields")?,
         })
     }
 }

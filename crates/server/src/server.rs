@@ -99,20 +99,21 @@ impl Server {
         let listener = bind(&options, tls.as_ref()).await?;
         let drivers = DriversPort::bind(options.drivers, options.listen, tls.as_ref()).await?;
         let storage = storage::bind(&options, tls).await?;
+        let scheme = Scheme::builder()
+            .group_suffix(options.group_suffix)
+            .descriptors(orrery_proto::FILE_DESCRIPTOR_SET);
+        let scheme = Arc::new(rules(scheme).build()?);
         let engine = open_engine(&options.store).await?;
         let cached = orrery_store::StoreOptions {
             // What is watched and listed; leases and artifacts are read where they are.
             prefix: orrery_hub::OBJECTS.to_owned(),
+            terms: Some(Arc::new(orrery_hub::ObjectTerms::new(&scheme))),
             ..orrery_store::StoreOptions::default()
         };
         let mut metrics = Metrics::new();
         let store = Store::start(metrics.measured(engine.clone()), cached).await?;
         metrics.of_store(&store, options.store.folder());
-        let scheme = Scheme::builder()
-            .group_suffix(options.group_suffix)
-            .descriptors(orrery_proto::FILE_DESCRIPTOR_SET);
-        let scheme = rules(scheme).build()?;
-        let builder = Hub::builder(Arc::new(scheme), store.clone());
+        let builder = Hub::builder(scheme, store.clone());
         let builder = orrery_machines::resources::register(orrery_volumes::register(builder));
         let hub = orrery_lifecycle::register(Fleet::register(builder)).build()?;
         orrery_lifecycle::ensure_projects(&hub).await?;

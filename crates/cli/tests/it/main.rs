@@ -13,6 +13,7 @@ mod reachability;
 mod readme;
 mod reference;
 mod replicas;
+mod soak;
 mod storage;
 mod terminal;
 mod tls;
