@@ -1,4 +1,5 @@
 //! What a server is told at its start.
+use crate::operations::Operations;
 use orrery_pki::TlsFiles;
 use orrery_store::EtcdOptions;
 use std::net::SocketAddr;
@@ -36,4 +37,6 @@ pub struct ServerOptions {
     pub allow_plain: bool,
     /// The ending of our groups: `apps.<suffix>`.
     pub group_suffix: String,
+    /// What operators decide beside that.
+    pub operations: Operations,
 }

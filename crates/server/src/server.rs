@@ -1,12 +1,16 @@
 //! Putting it together.
 use crate::api::{Front, HubApi};
-use crate::gate::Gate;
+use crate::audit::{self, Audit};
+use crate::gate::{self, Gate};
 use crate::grpc::commands::Commands;
 use crate::grpc::hub::HubService;
+use crate::limits::{Connections as ConnectionLimits, Ledger};
 use crate::listener::Listener;
 use crate::metrics::Metrics;
 use crate::options::{ServerOptions, StoreOptions};
 use crate::rest;
+use crate::sealing::{self, KeySource, Rotation, Sealer};
+use crate::secrets;
 use orrery_api::{Scheme, SchemeBuilder, SchemeError};
 use orrery_fleet::Fleet;
 use orrery_fleet::agents::connection::AgentConnections;
@@ -44,6 +48,10 @@ pub enum Error {
     Store(#[from] orrery_store::Error),
     #[error("cannot prepare the hub: {0}")]
     Hub(#[from] orrery_hub::Error),
+    #[error("cannot open the audit log: {0}")]
+    Audit(std::io::Error),
+    #[error(transparent)]
+    Encryption(#[from] sealing::Error),
     #[error("cannot offer gRPC reflection: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
 }
@@ -71,7 +79,10 @@ pub struct Server {
     engine: Arc<dyn Engine>,
     store: Store,
     hub: Hub,
-    metrics: Metrics,
+    metrics: Arc<Metrics>,
+    sealer: Arc<Sealer>,
+    gate: Gate,
+    writing: Option<audit::Writing>,
 }
 
 impl Server {
@@ -79,25 +90,35 @@ impl Server {
     /// accepted by the kernel, and they are answered as soon as [`Server::spawn`] was called.
     pub async fn open(options: ServerOptions) -> Result<Self, Error> {
         let tls = options.tls.load()?;
-        let listener = bind(&options, tls.as_ref()).await?;
+        let metrics = Arc::new(Metrics::new());
+        let limits = options.operations.limits.clone();
+        let connections = ConnectionLimits::new(&limits, &mut metrics.registry());
+        let listener = bind(&options, tls.as_ref(), connections).await?;
+        let ledger = Ledger::new(limits, &mut metrics.registry());
+        let audit = Audit::open(options.operations.audit.as_ref(), &mut metrics.registry());
+        let (audit, writing) = audit.map_err(Error::Audit)?;
+        let scheme = Scheme::builder()
+            .group_suffix(options.group_suffix)
+            .descriptors(orrery_proto::FILE_DESCRIPTOR_SET);
+        let scheme = Arc::new(rules(scheme).build()?);
         let engine = open_engine(&options.store).await?;
+        let source = key_source(options.operations.key, &options.store);
+        let prefixes = orrery_hub::secret_prefixes(&scheme);
+        let sealer = Arc::new(sealing::agree(&*engine, source, prefixes).await?);
+        let opened = orrery_store::sealed(engine.clone(), sealer.clone());
         let cached = orrery_store::StoreOptions {
             // What is watched and listed; leases and artifacts are read where they are.
             prefix: orrery_hub::OBJECTS.to_owned(),
             ..orrery_store::StoreOptions::default()
         };
-        let mut metrics = Metrics::new();
-        let store = Store::start(metrics.measured(engine.clone()), cached).await?;
+        let store = Store::start(metrics.measured(opened), cached).await?;
         metrics.of_store(&store, options.store.folder());
-        let scheme = Scheme::builder()
-            .group_suffix(options.group_suffix)
-            .descriptors(orrery_proto::FILE_DESCRIPTOR_SET);
-        let scheme = rules(scheme).build()?;
-        let builder = Hub::builder(Arc::new(scheme), store.clone());
+        let builder = secrets::register(Hub::builder(scheme, store.clone()));
         let hub = orrery_lifecycle::register(Fleet::register(builder)).build()?;
         orrery_lifecycle::ensure_projects(&hub).await?;
         let id = uuid::Uuid::new_v4().to_string();
-        Ok(Self { id, listener, engine, store, hub, metrics })
+        let gate = Gate::new(metrics.requests().clone(), ledger, audit, hub.clock().clone());
+        Ok(Self { id, listener, engine, store, hub, metrics, sealer, gate, writing })
     }
 
     pub fn address(&self) -> Result<SocketAddr, Error> {
@@ -120,20 +141,30 @@ impl Server {
         let stop = tasks.stop_token();
         let fleet = Fleet::spawn(&self.hub, &self.id, tasks)?;
         self.spawn_leases(&fleet, tasks);
-        let gate = Gate::new(self.metrics.requests().clone());
+        let (engine, sealer) = (self.engine.clone(), self.sealer.clone());
+        let keys = sealing::follow(engine, sealer, self.id.clone(), stop.clone());
+        tasks.spawn("encryption-keys", OnEnd::StopAll, keys);
+        if let Some(writing) = self.writing.take() {
+            tasks.spawn("audit-log", OnEnd::StopAll, writing.run(stop.clone()));
+        }
+        let gate = self.gate.clone();
         let front = Front::new(HubApi::new(self.hub.clone()), gate.clone());
         let agents = AgentConnections::new(fleet.clone(), stop.clone());
-        let commands = Arc::new(Commands::new(front.clone(), self.engine.clone(), fleet.clone()));
+        let rotation = Rotation::new(self.engine.clone(), self.sealer.clone(), &self.id);
+        let (entered, engine, figures) = (front.clone(), self.engine.clone(), self.metrics.clone());
+        let commands = Commands::new(entered, engine, fleet.clone(), rotation, figures);
+        let commands = Arc::new(commands);
         let commanders = CommanderConnections::new(commands, stop.clone());
         let connections = Connections { agents: agents.clone(), commanders: commanders.clone() };
         self.metrics.of_peers(&fleet, &commanders);
         let router = grpc_routes(front, agents.clone(), commanders.clone())?;
-        let connected = self.metrics.connections();
-        let rest = rest::router(self.hub, gate, Arc::new(self.metrics), stop.clone())?;
+        let connects = axum::middleware::from_fn_with_state(gate.clone(), gate::connects);
+        let router = router.layer(connects);
+        let rest = rest::router(self.hub, gate, self.metrics, stop.clone())?;
         let router = router.reset_fallback().merge(rest).fallback(rest::unknown);
         let (listener, store, engine) = (self.listener, self.store, self.engine);
         tasks.spawn("listener", OnEnd::StopAll, async move {
-            let outcome = listener.serve(router, connected, stop).await;
+            let outcome = listener.serve(router, stop).await;
             agents.drained().await;
             commanders.drained().await;
             outcome
@@ -218,7 +249,11 @@ fn grpc_routes(
     Ok(routes.routes().into_axum_router())
 }
 
-async fn bind(options: &ServerOptions, tls: Option<&TlsMaterial>) -> Result<Listener, Error> {
+async fn bind(
+    options: &ServerOptions,
+    tls: Option<&TlsMaterial>,
+    connections: ConnectionLimits,
+) -> Result<Listener, Error> {
     let address = options.listen;
     if tls.is_none() && !address.ip().is_loopback() {
         if !options.allow_plain {
@@ -228,7 +263,16 @@ async fn bind(options: &ServerOptions, tls: Option<&TlsMaterial>) -> Result<List
     }
     let tcp = TcpListener::bind(address).await;
     let tcp = tcp.map_err(|cause| Error::Listen { address, cause })?;
-    Ok(Listener::new(tcp, tls.map(|tls| tls.server_config(ClientAuth::Optional))))
+    let tls = tls.map(|tls| tls.server_config(ClientAuth::Optional));
+    Ok(Listener::new(tcp, tls, connections))
+}
+
+/// What ends with the process needs no key that outlives it.
+fn key_source(given: KeySource, store: &StoreOptions) -> KeySource {
+    match (given, store) {
+        (KeySource::None, StoreOptions::Memory) => KeySource::Fresh,
+        (given, _) => given,
+    }
 }
 
 async fn open_engine(options: &StoreOptions) -> Result<Arc<dyn Engine>, Error> {

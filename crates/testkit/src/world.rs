@@ -4,7 +4,9 @@ use orrery_client::{Commander, Endpoint};
 use orrery_hub::{Error, Hub, ObjectName};
 use orrery_pki::{TlsFiles, TlsMaterial};
 use orrery_runtime::Tasks;
-use orrery_server::{Connections, EtcdOptions, Server, ServerOptions, StoreOptions};
+use orrery_server::{
+    Connections, EtcdOptions, KeySource, Operations, Server, ServerOptions, StoreOptions,
+};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -35,6 +37,7 @@ pub struct WorldOptions {
     /// An etcd instead.
     pub etcd: Option<EtcdOptions>,
     pub tls: TlsFiles,
+    pub operations: Operations,
 }
 
 impl World {
@@ -48,7 +51,11 @@ impl World {
         Self::start_with(WorldOptions { listen: Some(listen), folder, ..<_>::default() }).await
     }
 
-    pub async fn start_with(options: WorldOptions) -> Self {
+    pub async fn start_with(mut options: WorldOptions) -> Self {
+        if let (KeySource::None, Some(folder)) = (&options.operations.key, &options.folder) {
+            let path = folder.with_extension("key");
+            options.operations.key = KeySource::File { path, make: true };
+        }
         let store = match (options.etcd, options.folder) {
             (Some(etcd), _) => StoreOptions::Etcd(etcd),
             (None, Some(folder)) => StoreOptions::Embedded(folder),
@@ -60,6 +67,7 @@ impl World {
             tls: options.tls,
             allow_plain: false,
             group_suffix: orrery_api::DEFAULT_GROUP_SUFFIX.to_owned(),
+            operations: options.operations,
         };
         let server = Server::open(options).await.expect("a server on a free port");
         let address = server.address().expect("it is bound");

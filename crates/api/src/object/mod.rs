@@ -4,6 +4,7 @@
 //! the writer of an object never erases what it does not understand.
 mod codec;
 mod equal;
+mod hide;
 mod list;
 mod meta;
 mod redact;

@@ -1,10 +1,12 @@
 //! The server from outside: over real sockets, with real clients.
 #![allow(clippy::unwrap_used, reason = "a panic with its line is a good test failure")]
+mod audit;
 mod clients;
 mod discovery;
 mod encrypted;
 mod errors;
 mod kubectl;
+mod limits;
 mod reading;
 mod replicas;
 mod support;
