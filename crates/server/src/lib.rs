@@ -4,6 +4,7 @@
 //!   listener (TLS or plain) ─> router ─┬─ REST: the Kubernetes dialect, OpenAPI, health
 //!                                      ├─ gRPC: Hub, health, reflection
 //!                                      └─ gRPC: agent and commander connections (fleet)
+//!   storage (8999) ─> registry and proxy (volumes)
 //!                                              │
 //!                                    HubApi: decode, call the accessor, encode
 //! ```
@@ -16,6 +17,7 @@ mod gate;
 mod grpc;
 mod limits;
 mod listener;
+mod machines;
 mod metrics;
 mod operations;
 mod options;
@@ -23,12 +25,18 @@ mod rest;
 mod sealing;
 mod secrets;
 mod server;
+mod stalled;
+mod storage;
+
+#[cfg(feature = "fuzzing")]
+pub use rest::fuzzing;
 
 pub use audit::AuditOptions;
 pub use limits::Limits;
 pub use listener::Listener;
+pub use machines::{DRIVERS_PORT, DriversListen};
 pub use operations::Operations;
-pub use options::{ServerOptions, StoreOptions};
+pub use options::{ServerOptions, StorageListen, StoreOptions};
 pub use orrery_seal::{Keyring, KeyringError};
 pub use orrery_store::etcd::{Credentials, EtcdOptions, EtcdTls};
 pub use orrery_store::{Backup, EmbeddedOptions, inspect_backup, restore};

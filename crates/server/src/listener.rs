@@ -1,5 +1,6 @@
 //! Connections: accepted, encrypted where asked for, and served until the end.
 use crate::limits::{Connections, Held};
+use crate::stalled::Stalled;
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -118,33 +119,35 @@ async fn serve_one(
     }
     let address = peer.address;
     let outcome = match tls {
-        None => serve_http(tcp, peer, router, graceful, held).await,
-        Some(tls) => match tokio::time::timeout(HEAD_TIMEOUT, tls.accept(tcp)).await {
-            Ok(Ok(stream)) => {
-                peer.encrypted = true;
-                peer.identity = identity(&stream);
-                let held = match &peer.identity {
-                    Some(_) => held.known_as(&crate::rest::subject(&peer).0),
-                    None => Some(held),
-                };
-                match held {
-                    Some(held) => serve_http(stream, peer, router, graceful, held).await,
-                    None => Err("its identity has too many connections".to_owned()),
+        None => serve_http(Stalled::new(tcp), peer, router, graceful, held).await,
+        Some(tls) => {
+            match tokio::time::timeout(HEAD_TIMEOUT, tls.accept(Stalled::new(tcp))).await {
+                Ok(Ok(stream)) => {
+                    peer.encrypted = true;
+                    peer.identity = identity(&stream);
+                    let held = match &peer.identity {
+                        Some(_) => held.known_as(&crate::rest::subject(&peer).0),
+                        None => Some(held),
+                    };
+                    match held {
+                        Some(held) => serve_http(stream, peer, router, graceful, held).await,
+                        None => Err("its identity has too many connections".to_owned()),
+                    }
                 }
+                Ok(Err(error)) => {
+                    tracing::warn!(?address, %error, "TLS handshake refused");
+                    Ok(())
+                }
+                Err(_) => Ok(()),
             }
-            Ok(Err(error)) => {
-                tracing::warn!(?address, %error, "TLS handshake refused");
-                Ok(())
-            }
-            Err(_) => Ok(()),
-        },
+        }
     };
     if let Err(error) = outcome {
         tracing::debug!(?address, error, "connection ended");
     }
 }
 
-fn identity(stream: &tokio_rustls::server::TlsStream<TcpStream>) -> Option<Identity> {
+fn identity(stream: &tokio_rustls::server::TlsStream<Stalled<TcpStream>>) -> Option<Identity> {
     let chain = stream.get_ref().1.peer_certificates()?;
     Identity::from_chain(chain)
         .inspect_err(|error| tracing::warn!(%error, "cannot read a client certificate"))

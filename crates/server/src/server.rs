@@ -6,11 +6,13 @@ use crate::grpc::commands::Commands;
 use crate::grpc::hub::HubService;
 use crate::limits::{Connections as ConnectionLimits, Ledger};
 use crate::listener::Listener;
+use crate::machines::{self, DriversPort};
 use crate::metrics::Metrics;
 use crate::options::{ServerOptions, StoreOptions};
 use crate::rest;
 use crate::sealing::{self, KeySource, Rotation, Sealer};
 use crate::secrets;
+use crate::storage;
 use orrery_api::{Scheme, SchemeBuilder, SchemeError};
 use orrery_fleet::Fleet;
 use orrery_fleet::agents::connection::AgentConnections;
@@ -18,6 +20,7 @@ use orrery_fleet::agents::grpc::AgentService;
 use orrery_fleet::commander::CommanderConnections;
 use orrery_fleet::commander::grpc::CommanderService;
 use orrery_hub::Hub;
+use orrery_machines::resources::Edge;
 use orrery_pki::{ClientAuth, TlsMaterial};
 use orrery_proto::fleet::v1::agent_connection_server::AgentConnectionServer;
 use orrery_proto::hub::v1::hub_server::HubServer;
@@ -38,6 +41,18 @@ pub enum Error {
         "{address} can be reached from other machines, and without certificates everybody there could do everything; give --root, --certificate and --key, listen on 127.0.0.1, or say --allow-plain if the network is safe"
     )]
     PlainBeyondLoopback { address: SocketAddr },
+    #[error(
+        "cannot listen for storage controllers on {address}: {cause}; name another address with --storage-listen, or say --storage-listen off"
+    )]
+    StorageListen { address: SocketAddr, cause: std::io::Error },
+    #[error(
+        "the storage registry on {address} could be reached from other machines, which needs certificates: give --root, --certificate and --key, or name a loopback address with --storage-listen"
+    )]
+    PlainStorage { address: SocketAddr },
+    #[error(
+        "{address} can be reached from other machines, and without certificates any machine there could read the secrets of machine classes; give --root, --certificate and --key, or say --drivers-listen 127.0.0.1:5000"
+    )]
+    PlainDrivers { address: SocketAddr },
     #[error(transparent)]
     Tls(#[from] orrery_pki::Error),
     #[error("the kinds cannot be registered: {0}")]
@@ -76,6 +91,8 @@ pub struct Server {
     /// Different for each start.
     id: String,
     listener: Listener,
+    drivers: Option<DriversPort>,
+    storage: Option<storage::Bound>,
     engine: Arc<dyn Engine>,
     store: Store,
     hub: Hub,
@@ -94,6 +111,8 @@ impl Server {
         let limits = options.operations.limits.clone();
         let connections = ConnectionLimits::new(&limits, &mut metrics.registry());
         let listener = bind(&options, tls.as_ref(), connections).await?;
+        let drivers = DriversPort::bind(options.drivers, options.listen, tls.as_ref()).await?;
+        let storage = storage::bind(&options, tls).await?;
         let ledger = Ledger::new(limits, &mut metrics.registry());
         let audit = Audit::open(options.operations.audit.as_ref(), &mut metrics.registry());
         let (audit, writing) = audit.map_err(Error::Audit)?;
@@ -114,16 +133,39 @@ impl Server {
         let store = Store::start(metrics.measured(opened), cached).await?;
         metrics.of_store(&store, options.store.folder());
         let builder = secrets::register(Hub::builder(scheme, store.clone()));
+        let builder = orrery_machines::resources::register(orrery_volumes::register(builder));
         let hub = orrery_lifecycle::register(Fleet::register(builder)).build()?;
         orrery_lifecycle::ensure_projects(&hub).await?;
         let id = uuid::Uuid::new_v4().to_string();
         let gate = Gate::new(metrics.requests().clone(), ledger, audit, hub.clock().clone());
-        Ok(Self { id, listener, engine, store, hub, metrics, sealer, gate, writing })
+        Ok(Self {
+            id,
+            listener,
+            drivers,
+            storage,
+            engine,
+            store,
+            hub,
+            metrics,
+            sealer,
+            gate,
+            writing,
+        })
     }
 
     pub fn address(&self) -> Result<SocketAddr, Error> {
         let address = SocketAddr::from(([0, 0, 0, 0], 0));
         self.listener.address().map_err(|cause| Error::Listen { address, cause })
+    }
+
+    /// Where machine drivers register, if they can.
+    pub fn drivers_address(&self) -> Option<SocketAddr> {
+        self.drivers.as_ref().and_then(DriversPort::address)
+    }
+
+    /// Where the storage registry listens, if it does.
+    pub fn storage_address(&self) -> Option<SocketAddr> {
+        self.storage.as_ref().map(storage::Bound::address)
     }
 
     /// `http` or `https`.
@@ -140,15 +182,14 @@ impl Server {
     pub fn spawn(mut self, tasks: &mut Tasks) -> Result<Connections, Error> {
         let stop = tasks.stop_token();
         let fleet = Fleet::spawn(&self.hub, &self.id, tasks)?;
-        self.spawn_leases(&fleet, tasks);
-        let (engine, sealer) = (self.engine.clone(), self.sealer.clone());
-        let keys = sealing::follow(engine, sealer, self.id.clone(), stop.clone());
-        tasks.spawn("encryption-keys", OnEnd::StopAll, keys);
-        if let Some(writing) = self.writing.take() {
-            tasks.spawn("audit-log", OnEnd::StopAll, writing.run(stop.clone()));
-        }
+        let machines = machines::spawn(&self.hub, &self.id, self.drivers.take(), tasks)?;
+        self.spawn_leases(&fleet, machines, tasks);
+        self.spawn_operations(tasks);
         let gate = self.gate.clone();
         let front = Front::new(HubApi::new(self.hub.clone()), gate.clone());
+        if let Some(storage) = self.storage.take() {
+            storage.spawn(&self.hub, tasks)?;
+        }
         let agents = AgentConnections::new(fleet.clone(), stop.clone());
         let rotation = Rotation::new(self.engine.clone(), self.sealer.clone(), &self.id);
         let (entered, engine, figures) = (front.clone(), self.engine.clone(), self.metrics.clone());
@@ -178,8 +219,19 @@ impl Server {
 }
 
 impl Server {
+    /// What follows from what operators decide: which key seals, and the audit log.
+    fn spawn_operations(&mut self, tasks: &mut Tasks) {
+        let stop = tasks.stop_token();
+        let (engine, sealer) = (self.engine.clone(), self.sealer.clone());
+        let keys = sealing::follow(engine, sealer, self.id.clone(), stop.clone());
+        tasks.spawn("encryption-keys", OnEnd::StopAll, keys);
+        if let Some(writing) = self.writing.take() {
+            tasks.spawn("audit-log", OnEnd::StopAll, writing.run(stop));
+        }
+    }
+
     /// This server's own lease, by which others know that it is there; and the one of the leader.
-    fn spawn_leases(&self, fleet: &Arc<Fleet>, tasks: &mut Tasks) {
+    fn spawn_leases(&self, fleet: &Arc<Fleet>, machines: Arc<Edge>, tasks: &mut Tasks) {
         let candidate =
             |name: String| Leadership { hub: self.hub.clone(), name, holder: self.id.clone() };
         let stop = tasks.stop_token();
@@ -187,12 +239,18 @@ impl Server {
         tasks.spawn("server-lease", OnEnd::StopAll, own.hold(stop.clone()));
         let assignments = fleet.assignments().clone();
         let leading = self.metrics.leader().clone();
+        let to_controllers = self.storage.as_ref().map(storage::Bound::proxy_config);
         let term: Term = Box::new(move |hub, over| {
             let (assignments, leading) = (assignments.clone(), leading.clone());
+            let (machines, to_controllers) = (machines.clone(), to_controllers.clone());
             Box::pin(async move {
                 let mut tasks = Tasks::new(over);
                 orrery_lifecycle::spawn(&hub, &mut tasks).map_err(|e| e.to_string())?;
                 orrery_fleet::leader::spawn(&hub, assignments, &mut tasks)
+                    .map_err(|e| e.to_string())?;
+                orrery_machines::resources::spawn_leader(&hub, &machines, &mut tasks)
+                    .map_err(|e| e.to_string())?;
+                orrery_volumes::spawn_leader(&hub, to_controllers, &mut tasks)
                     .map_err(|e| e.to_string())?;
                 tasks.spawn("history", OnEnd::Ignore, trim(hub, tasks.stop_token()));
                 leading.set(1);
@@ -208,7 +266,7 @@ impl Server {
 
 /// What resources must be like beyond what their definitions say.
 pub fn rules(scheme: SchemeBuilder) -> SchemeBuilder {
-    Fleet::rules(scheme)
+    orrery_volumes::rules(orrery_machines::resources::rules(Fleet::rules(scheme)))
 }
 
 /// Forgets old history, so that the store does not grow with every change.

@@ -110,6 +110,12 @@ pub const REQUIREMENTS: &[Requirement] = &[
         absent: Absent::LeavesOut("test(python_schemathesis)"),
     },
     Requirement {
+        name: "grpcio",
+        kind: Kind::Pip,
+        why: "a gRPC client of another language, sent through the storage proxy",
+        absent: Absent::LeavesOut("test(python_grpcio)"),
+    },
+    Requirement {
         name: "nodejs",
         kind: Kind::Apt { program: "node" },
         why: "runs the JavaScript client of the REST dialect",

@@ -66,6 +66,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "trace",
         ],
     ),
+    ("fuzz", &["api", "hub", "pki", "server"]),
     (
         "testkit",
         &[

@@ -33,6 +33,7 @@ pub async fn run(global: &Global, arguments: DiffArguments) -> anyhow::Result<()
         let before = live.get_or_insert(Value::Null);
         hiding.hide_both(&resource.kind, before, &mut would_be);
         let live = live.filter(|live| !live.is_null());
+        applying.imagine(std::slice::from_ref(manifest));
         let text = unified(&resource, live, would_be);
         if !text.is_empty() {
             differ = true;

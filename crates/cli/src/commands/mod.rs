@@ -9,6 +9,7 @@ mod delete;
 mod deleting;
 mod describe;
 mod diff;
+mod driver;
 mod edit;
 mod editor;
 mod events;
@@ -26,6 +27,7 @@ mod prune;
 mod reference;
 mod secrets;
 mod server;
+mod storage;
 mod top;
 mod up;
 mod version;
@@ -41,9 +43,16 @@ use tracing::{Instrument as _, Span};
 /// Runs what was asked for.
 pub fn run(arguments: Arguments) -> ExitCode {
     let Arguments { global, command } = arguments;
-    let long_lived = matches!(command, Command::Server(_) | Command::Agent(_) | Command::Up(_));
-    let quiet = !matches!(command, Command::Server(_) | Command::Agent(_));
-    let default_log = if quiet { "warn" } else { "info" };
+    let serves = matches!(
+        command,
+        Command::Server(_)
+            | Command::Agent(_)
+            | Command::Driver(_)
+            | Command::StorageController(_)
+            | Command::Csi(_)
+    );
+    let long_lived = serves || matches!(command, Command::Up(_));
+    let default_log = if serves { "info" } else { "warn" };
     // Where 1 is an answer, a failure is something else.
     let compares = matches!(command, Command::Diff(_));
     let failed = if compares { exit::FAILED_TO_COMPARE } else { exit::FAILED };
@@ -66,6 +75,9 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<()> {
         Command::Up(arguments) => Box::pin(up::run(global, arguments)).await,
         Command::Server(arguments) => Box::pin(server::run(arguments)).await,
         Command::Agent(arguments) => Box::pin(agent::run(arguments)).await,
+        Command::StorageController(arguments) => Box::pin(storage::controller(arguments)).await,
+        Command::Csi(arguments) => Box::pin(storage::csi(arguments)).await,
+        Command::Driver(arguments) => Box::pin(driver::run(arguments)).await,
         Command::Apply(arguments) => apply::run(global, arguments).await,
         Command::Get(arguments) => get::run(global, arguments).await,
         Command::Describe(arguments) => describe::run(global, arguments).await,

@@ -14,6 +14,7 @@ mod readme;
 mod reference;
 mod replicas;
 mod secrets;
+mod storage;
 mod terminal;
 mod tls;
 mod top;
