@@ -125,6 +125,11 @@ impl Kind {
     pub fn cluster_scoped(&self) -> bool {
         self.rules.cluster_scoped
     }
+    /// Whether some of its fields are secrets.
+    pub fn has_secrets(&self) -> bool {
+        let mut fields = self.schema.messages.iter().flat_map(|message| &message.fields);
+        fields.any(|field| field.rules.sensitive)
+    }
     /// Whether only the server writes objects of this kind.
     pub fn server_owned(&self) -> bool {
         self.rules.server_owned

@@ -130,6 +130,13 @@ pub const BACKUP: &str = "Example:
 pub const RESTORE: &str = "Example:
   orrery restore monday.backup --data-dir /var/lib/orrery-restored";
 
+pub const TOP: &str = "Example:
+  orrery top server --interval 5";
+
+pub const SECRETS: &str = "Examples:
+  orrery secrets rotate-key
+  orrery secrets status";
+
 pub const LOGS: &str = "Examples:
   orrery logs hello -p hello
   orrery logs -f --tail 20 hello -p hello";
