@@ -6,6 +6,7 @@ mod changes;
 mod dependencies;
 mod harness;
 mod logs;
+mod machines;
 mod manage;
 mod queries;
 mod reachability;
