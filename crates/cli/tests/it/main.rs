@@ -8,6 +8,7 @@ mod harness;
 mod logs;
 mod machines;
 mod manage;
+mod qemu;
 mod queries;
 mod reachability;
 mod readme;
