@@ -168,11 +168,7 @@ fn batches(missing: &[&'static Requirement], tools: &Path) -> Vec<Batch> {
     let apt = ["apt-get", "install", "--yes", "--no-install-recommends"];
     let batches = [
         Batch::new(Some(&["apt-get", "update"]), &apt, of(is_apt)),
-        Batch::new(
-            None,
-            &["sh", "-ec", UNPACK, &deb],
-            of(|kind| kind == Kind::AptUnpacked),
-        ),
+        Batch::new(None, &["sh", "-ec", UNPACK, &deb], of(|kind| kind == Kind::AptUnpacked)),
         Batch::new(
             None,
             &["cargo", "install", "--locked"],

@@ -194,7 +194,11 @@ impl Up {
 
     fn word(&self, of: &str) -> String {
         let words = self.said.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-        words.filter(|words| words.first() == Some(&of)).map(|words| words[1].to_owned()).next().unwrap()
+        words
+            .filter(|words| words.first() == Some(&of))
+            .map(|words| words[1].to_owned())
+            .next()
+            .unwrap()
     }
 
     /// Presses Ctrl-C and waits for the end.

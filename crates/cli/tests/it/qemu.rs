@@ -100,7 +100,7 @@ metadata: {{name: tiny, project: machines}}
 spec:
   provider: QemuMachine
   secret: seed
-  providerSpec: {{kernel: {kernel}, initramfs: {initramfs}, memoryMib: 640, powerDownSeconds: 1}}
+  providerSpec: {{kernel: {kernel}, initramfs: {initramfs}, memoryMib: 640, accelerator: tcg, powerDownSeconds: 1}}
 ---
 apiVersion: infra.orrery.dev/v1
 kind: Machine
@@ -158,9 +158,17 @@ fn a_virtual_machine_joins_runs_a_workload_is_found_again_and_goes() {
             && copies["items"][0]["status"]["state"] == "Running";
         running.then(|| machine["status"]["providerId"].clone())
     };
-    let id = crate::harness::until_within(180, || running(), || {
-        format!("the machine joins; it is {}, its console says {}", get(&home, "machine/vm"), console())
-    });
+    let id = crate::harness::until_within(
+        120,
+        || running(),
+        || {
+            format!(
+                "the machine joins; it is {}, its console says {}",
+                get(&home, "machine/vm"),
+                console()
+            )
+        },
+    );
     assert!(console().contains("seed of vm"), "its seed is its own");
 
     // Another start of the driver finds it again, and nothing of it is made twice.
@@ -173,6 +181,7 @@ fn a_virtual_machine_joins_runs_a_workload_is_found_again_and_goes() {
     });
     assert_eq!(running(), Some(id));
     home.orrery(&["delete", "machine", "vm", "-p", "machines"]).good();
-    let left: Vec<_> = fs::read_dir(home.path("vms")).unwrap().map(|it| it.unwrap().file_name()).collect();
+    let left: Vec<_> =
+        fs::read_dir(home.path("vms")).unwrap().map(|it| it.unwrap().file_name()).collect();
     assert_eq!(left, ["lock"], "nothing is left of it");
 }

@@ -1,7 +1,7 @@
 //! One virtual machine: its files, its start, and whether it lives.
 use super::PROGRAM;
 use super::cpio;
-use super::spec::Spec;
+use super::spec::{Accelerator, Spec};
 use crate::{Error, ErrorCode};
 use std::ffi::OsString;
 use std::fs;
@@ -78,12 +78,29 @@ impl Boot<'_> {
 
     /// Starts it; when this returns without an error it runs, and belongs to nobody.
     pub async fn start(&self) -> Result<(), Error> {
-        let mut start = Command::new(PROGRAM);
-        start.args(self.arguments()).current_dir(&self.folder);
-        run(&mut start).await
+        let mut outcome = Ok(());
+        for accelerator in self.accelerators() {
+            let mut start = Command::new(PROGRAM);
+            start.args(self.arguments(accelerator)).current_dir(&self.folder);
+            outcome = run(&mut start).await;
+            match &outcome {
+                Ok(()) => return outcome,
+                Err(error) => tracing::warn!(machine = self.name, accelerator, %error, "no start"),
+            }
+        }
+        outcome
     }
 
-    fn arguments(&self) -> Vec<OsString> {
+    /// A machine may have KVM and not be able to use it: then emulation has to do.
+    fn accelerators(&self) -> &'static [&'static str] {
+        match self.spec.accelerator {
+            Accelerator::Kvm => &["kvm"],
+            Accelerator::Auto if Path::new("/dev/kvm").exists() => &["kvm", "tcg"],
+            Accelerator::Auto | Accelerator::Tcg => &["tcg"],
+        }
+    }
+
+    fn arguments(&self, accelerator: &str) -> Vec<OsString> {
         let spec = self.spec;
         let mut all: Vec<OsString> = vec!["-daemonize".into(), "-display".into(), "none".into()];
         let mut add = |option: &str, value: String| {
@@ -94,11 +111,7 @@ impl Boot<'_> {
         add("-qmp", format!("unix:{MONITOR},server=on,wait=off"));
         add("-serial", "file:console".to_owned());
         add("-machine", "pc".to_owned());
-        // The first of these that this machine has.
-        if Path::new("/dev/kvm").exists() {
-            add("-accel", "kvm".to_owned());
-        }
-        add("-accel", "tcg".to_owned());
+        add("-accel", accelerator.to_owned());
         add("-cpu", "max".to_owned());
         add("-smp", spec.cpus.to_string());
         add("-m", format!("{}M", spec.memory_mib));

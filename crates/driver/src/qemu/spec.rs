@@ -21,6 +21,8 @@ pub struct Spec {
     pub memory_mib: u32,
     #[serde(default = "cpus")]
     pub cpus: u32,
+    #[serde(default)]
+    pub accelerator: Accelerator,
     /// The network card, as QEMU calls it.
     #[serde(default = "nic")]
     pub nic: String,
@@ -30,6 +32,18 @@ pub struct Spec {
     /// Read by the library; named here because unknown fields are refused.
     #[serde(default, rename = "secretRef")]
     _secret_ref: Option<serde_json::Value>,
+}
+
+/// What runs the machine's instructions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Accelerator {
+    /// KVM where it works, otherwise emulation.
+    #[default]
+    Auto,
+    Kvm,
+    /// Emulation.
+    Tcg,
 }
 
 fn disk_format() -> String {
