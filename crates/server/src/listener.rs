@@ -1,4 +1,5 @@
 //! Connections: accepted, encrypted where asked for, and served until the end.
+use crate::stalled::Stalled;
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -6,6 +7,7 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use orrery_fleet::middleware::Peer;
 use orrery_pki::Identity;
+use prometheus_client::metrics::gauge::Gauge;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +25,10 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// A silent connection is asked whether it still lives, and dropped when it does not answer.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How much a client may send ahead: the largest request, and a few of them on one connection. Fixed,
+/// because finding out what a connection can carry asks it again and again.
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 4 << 20;
 /// How long open requests may take to end when the server stops.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -46,7 +52,12 @@ impl Listener {
     }
 
     /// Serves until it is told to stop; then no new connection is taken and the open ones end.
-    pub async fn serve(self, router: Router, stop: CancellationToken) -> std::io::Result<()> {
+    pub async fn serve(
+        self,
+        router: Router,
+        connected: Gauge,
+        stop: CancellationToken,
+    ) -> std::io::Result<()> {
         let connections = TaskTracker::new();
         let graceful = Arc::new(GracefulShutdown::new());
         let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -58,7 +69,12 @@ impl Listener {
             let peer = Peer { address: Some(address), ..Peer::default() };
             let serving =
                 serve_one(tcp, self.tls.clone(), peer, router.clone(), graceful.clone(), permit);
-            connections.spawn(serving);
+            let connected = connected.clone();
+            connections.spawn(async move {
+                connected.inc();
+                serving.await;
+                connected.dec();
+            });
         }
         drop(self.tcp);
         connections.close();
@@ -107,26 +123,28 @@ async fn serve_one(
     }
     let address = peer.address;
     let outcome = match tls {
-        None => serve_http(tcp, peer, router, graceful).await,
-        Some(tls) => match tokio::time::timeout(HEAD_TIMEOUT, tls.accept(tcp)).await {
-            Ok(Ok(stream)) => {
-                peer.encrypted = true;
-                peer.identity = identity(&stream);
-                serve_http(stream, peer, router, graceful).await
+        None => serve_http(Stalled::new(tcp), peer, router, graceful).await,
+        Some(tls) => {
+            match tokio::time::timeout(HEAD_TIMEOUT, tls.accept(Stalled::new(tcp))).await {
+                Ok(Ok(stream)) => {
+                    peer.encrypted = true;
+                    peer.identity = identity(&stream);
+                    serve_http(stream, peer, router, graceful).await
+                }
+                Ok(Err(error)) => {
+                    tracing::warn!(?address, %error, "TLS handshake refused");
+                    Ok(())
+                }
+                Err(_) => Ok(()),
             }
-            Ok(Err(error)) => {
-                tracing::warn!(?address, %error, "TLS handshake refused");
-                Ok(())
-            }
-            Err(_) => Ok(()),
-        },
+        }
     };
     if let Err(error) = outcome {
         tracing::debug!(?address, error, "connection ended");
     }
 }
 
-fn identity(stream: &tokio_rustls::server::TlsStream<TcpStream>) -> Option<Identity> {
+fn identity(stream: &tokio_rustls::server::TlsStream<Stalled<TcpStream>>) -> Option<Identity> {
     let chain = stream.get_ref().1.peer_certificates()?;
     Identity::from_chain(chain)
         .inspect_err(|error| tracing::warn!(%error, "cannot read a client certificate"))
@@ -154,7 +172,8 @@ where
         .keep_alive_interval(KEEPALIVE_INTERVAL)
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .max_concurrent_streams(1024)
-        .adaptive_window(true);
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW);
     let connection = builder
         .serve_connection_with_upgrades(TokioIo::new(io), TowerToHyperService::new(service))
         .into_owned();

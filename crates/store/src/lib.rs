@@ -43,4 +43,4 @@ pub use model::{
     COMMIT_BYTES_MAX, Entry, Expect, Incarnation, KEY_BYTES_MAX, OPERATIONS_MAX, Op, Revision,
     SEGMENTS_MAX, VALUE_BYTES_MAX,
 };
-pub use store::{Event, EventBatch, Snapshot, Store, StoreOptions, Watcher};
+pub use store::{Event, EventBatch, Snapshot, Store, StoreOptions, Terms, Watcher};

@@ -10,7 +10,7 @@ use orrery_client::Endpoint;
 use orrery_client::context::Context;
 use orrery_pki::TlsFiles;
 use orrery_runtime::Tasks;
-use orrery_server::{Server, ServerOptions, StoreOptions};
+use orrery_server::{Server, ServerOptions, StorageListen, StoreOptions};
 use std::net::SocketAddr;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
@@ -25,9 +25,14 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
         tls: TlsFiles::default(),
         allow_plain: false,
         group_suffix: orrery_api::DEFAULT_GROUP_SUFFIX.to_owned(),
+        storage: arguments
+            .storage
+            .storage_listen
+            .unwrap_or(StorageListen::Default { needed: false }),
     };
     let server = Server::open(options).await?;
     let url = format!("{}://{}", server.scheme_name(), server.address()?);
+    let storage = server.storage_address();
     let drivers = server.drivers_address();
     let stop = CancellationToken::new();
     let mut tasks = Tasks::new(stop.clone());
@@ -45,7 +50,8 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
         ..Context::default()
     };
     let config = connection::remember(global, context)?;
-    welcome(&url, drivers, &arguments.name, &data, &config)?;
+    let ports = SidePorts { drivers, storage };
+    welcome(&url, ports, &arguments.name, &data, &config)?;
 
     let serving = tasks.run(STOP_GRACE);
     tokio::pin!(agent, serving);
@@ -77,19 +83,27 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
     }
 }
 
+/// Where peers other than agents and commanders are taken in.
+struct SidePorts {
+    drivers: Option<SocketAddr>,
+    storage: Option<SocketAddr>,
+}
+
 fn welcome(
     url: &str,
-    drivers: Option<SocketAddr>,
+    ports: SidePorts,
     agent: &str,
     data: &Path,
     config: &Path,
 ) -> anyhow::Result<()> {
     let style = style::stdout();
-    let drivers = drivers.map_or_else(|| "no port".to_owned(), |address| address.to_string());
+    let port =
+        |at: Option<SocketAddr>| at.map_or_else(|| "no port".to_owned(), |at| at.to_string());
     let lines = [
         style.strong(&format!("Orrery {} is ready.", orrery_client::VERSION)),
         format!("  server   {url}"),
-        format!("  drivers  {drivers}"),
+        format!("  drivers  {}", port(ports.drivers)),
+        format!("  storage  {}", port(ports.storage)),
         format!("  agent    {agent}"),
         format!("  data     {}", data.display()),
         format!("  context  local, in {}", config.display()),

@@ -56,9 +56,18 @@ impl Selection {
         }
     }
 
+    /// Whether everything fits that the accessor finds.
+    pub fn fits_all(&self) -> bool {
+        !self.nothing && self.without.is_empty()
+    }
+
     /// What the accessor cannot see.
     pub fn fits(&self, object: &Object) -> bool {
-        !self.nothing && !self.without.iter().any(|project| project == object.project())
+        self.fits_project(object.project())
+    }
+
+    pub fn fits_project(&self, project: &str) -> bool {
+        !self.nothing && !self.without.iter().any(|without| without == project)
     }
 }
 
