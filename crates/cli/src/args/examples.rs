@@ -29,6 +29,10 @@ pub const DRIVER_PROCESS: &str = "Example:
   orrery apply -f examples/machines.yaml
   orrery get machines -p machines --watch";
 
+pub const DRIVER_QEMU: &str = "Example:
+  orrery driver qemu
+  orrery get drivers";
+
 pub const DRIVER_AWS: &str = "Example:
   orrery driver aws --owner production --server orrery.example:5000 \\
     --root ca.pem --certificate driver.pem --key driver-key.pem";

@@ -13,7 +13,9 @@ mod run;
 mod values;
 
 pub use connection::{Connection, Tls};
-pub use driver::{AwsDriver, DriverArguments, DriverCommand, DriverConnection, ProcessDriver};
+pub use driver::{
+    AwsDriver, DriverArguments, DriverCommand, DriverConnection, ProcessDriver, QemuDriver,
+};
 pub use manage::{
     ApiResourcesArguments, BackupArguments, CompletionArguments, ContextArguments, ContextCommand,
     ContextSet, ExplainArguments, KindFormat, KubeconfigArguments, ManArguments,

@@ -1,5 +1,6 @@
 //! The hub from the outside, on a store in memory.
 mod artifacts;
+mod batches;
 mod concurrency;
 mod deletion;
 mod events;
