@@ -17,3 +17,4 @@ mod storage;
 mod terminal;
 mod tls;
 mod up;
+mod volumes;
