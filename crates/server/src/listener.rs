@@ -1,4 +1,5 @@
 //! Connections: accepted, encrypted where asked for, and served until the end.
+use crate::stalled::Stalled;
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -118,26 +119,28 @@ async fn serve_one(
     }
     let address = peer.address;
     let outcome = match tls {
-        None => serve_http(tcp, peer, router, graceful).await,
-        Some(tls) => match tokio::time::timeout(HEAD_TIMEOUT, tls.accept(tcp)).await {
-            Ok(Ok(stream)) => {
-                peer.encrypted = true;
-                peer.identity = identity(&stream);
-                serve_http(stream, peer, router, graceful).await
+        None => serve_http(Stalled::new(tcp), peer, router, graceful).await,
+        Some(tls) => {
+            match tokio::time::timeout(HEAD_TIMEOUT, tls.accept(Stalled::new(tcp))).await {
+                Ok(Ok(stream)) => {
+                    peer.encrypted = true;
+                    peer.identity = identity(&stream);
+                    serve_http(stream, peer, router, graceful).await
+                }
+                Ok(Err(error)) => {
+                    tracing::warn!(?address, %error, "TLS handshake refused");
+                    Ok(())
+                }
+                Err(_) => Ok(()),
             }
-            Ok(Err(error)) => {
-                tracing::warn!(?address, %error, "TLS handshake refused");
-                Ok(())
-            }
-            Err(_) => Ok(()),
-        },
+        }
     };
     if let Err(error) = outcome {
         tracing::debug!(?address, error, "connection ended");
     }
 }
 
-fn identity(stream: &tokio_rustls::server::TlsStream<TcpStream>) -> Option<Identity> {
+fn identity(stream: &tokio_rustls::server::TlsStream<Stalled<TcpStream>>) -> Option<Identity> {
     let chain = stream.get_ref().1.peer_certificates()?;
     Identity::from_chain(chain)
         .inspect_err(|error| tracing::warn!(%error, "cannot read a client certificate"))

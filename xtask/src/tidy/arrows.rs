@@ -63,6 +63,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "store",
         ],
     ),
+    ("fuzz", &["api", "hub", "pki", "server"]),
     (
         "testkit",
         &[

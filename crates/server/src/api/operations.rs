@@ -65,6 +65,7 @@ impl HubApi {
             fields,
             limit,
             continue_from: Some(request.r#continue).filter(|token| !token.is_empty()),
+            at: None,
         };
         let page = asked.accessor.list(options).await?;
         let items = page.items.iter().map(|item| self.encode(item, &asked.kind, encoding));

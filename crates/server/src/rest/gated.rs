@@ -1,6 +1,6 @@
 //! Requests of the dialect at the gate.
 use super::Rest;
-use super::path::{self, Target};
+use super::path::{self, Sub, Target};
 use super::query::Query;
 use crate::gate::{Asked, Caller, Transport};
 use axum::body::Body;
@@ -51,11 +51,13 @@ fn asked(rest: &Rest, request: &Request) -> Asked {
             };
             Asked::of(verb, &resource.kind, &project.unwrap_or_default(), "")
         }
-        Some(Target::Object { resource, name, part }) => {
+        Some(Target::Object { resource, name, sub }) => {
             let asked = Asked::of(verb(method), &resource.kind, &name.project, &name.name);
-            let subresource = match part {
-                Part::Main => "",
-                Part::Status => "status",
+            let subresource = match sub {
+                Sub::Part(Part::Main) => "",
+                Sub::Part(Part::Status) => "status",
+                Sub::Scale => "scale",
+                Sub::Artifacts | Sub::Artifact(_) => "artifacts",
             };
             Asked { subresource, ..asked }
         }

@@ -11,14 +11,18 @@
 //! hub decides.
 mod accept;
 mod access;
+mod artifacts;
 mod body;
 mod call;
 mod catalog;
+mod compress;
 mod decode;
 mod delete;
 mod discovery;
 mod faces;
 mod failure;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod gated;
 mod health;
 mod metrics;
@@ -30,6 +34,7 @@ mod read;
 mod render;
 mod resource;
 mod review;
+mod scale;
 mod selection;
 mod table;
 mod watch;
@@ -51,8 +56,8 @@ use discovery::Discovery;
 use failure::Failure;
 use openapi::OpenApi;
 use orrery_fleet::middleware::Peer;
-use orrery_hub::{Error, Hub};
-use path::Target;
+use orrery_hub::{Error, Hub, Part};
+use path::{Sub, Target};
 use query::Query;
 use resource::Resource;
 use review::Review;
@@ -67,6 +72,7 @@ struct Rest {
     openapi: OpenApi,
     gate: Gate,
     metrics: Arc<Metrics>,
+    uploads: artifacts::Uploads,
     stop: CancellationToken,
 }
 
@@ -81,8 +87,17 @@ pub fn router(
     let catalog = Catalog::new(&hub)?;
     let discovery = Discovery::new(&catalog);
     let openapi = OpenApi::new(hub.scheme());
-    let rest =
-        Arc::new(Rest { hub: hub.clone(), catalog, discovery, openapi, gate, metrics, stop });
+    let uploads = artifacts::Uploads::default();
+    let rest = Arc::new(Rest {
+        hub: hub.clone(),
+        catalog,
+        discovery,
+        openapi,
+        gate,
+        metrics,
+        uploads,
+        stop,
+    });
     let routes = Router::new()
         .route("/metrics", get(metrics::metrics))
         .route("/openapi/v2", get(openapi::v2))
@@ -92,8 +107,11 @@ pub fn router(
         .into_iter()
         .fold(routes, |routes, path| routes.route(path, any(dispatch)));
     let gated = axum::middleware::from_fn_with_state(rest.clone(), gated::gated);
-    let routes = routes.layer(axum::middleware::from_fn(access::only_users)).layer(gated);
-    let routes = routes.with_state(rest);
+    let routes = routes
+        .layer(axum::middleware::from_fn(compress::large))
+        .layer(axum::middleware::from_fn(access::only_users))
+        .layer(gated)
+        .with_state(rest);
     Ok(routes.merge(health::router(hub)))
 }
 
@@ -119,8 +137,8 @@ impl Rest {
             Target::Collection { resource, project } => {
                 self.collection(resource, project, request).await
             }
-            Target::Object { resource, name, part } => {
-                self.object(resource, name, part, request).await
+            Target::Object { resource, name, sub } => {
+                self.object(resource, name, sub, request).await
             }
             Target::CoreVersions
             | Target::Groups
@@ -169,25 +187,37 @@ impl Rest {
         &self,
         resource: Arc<Resource>,
         name: orrery_hub::ObjectName,
-        part: orrery_hub::Part,
-        request: Request,
+        sub: Sub,
+        mut request: Request,
     ) -> Result<Response, Failure> {
         let method = request.method().clone();
+        if matches!(sub, Sub::Artifact(_)) {
+            // A file is what it is, whatever the client would like better.
+            request.headers_mut().remove(header::ACCEPT);
+        }
         let (call, body) = self.call(resource, request)?;
-        match (method, part) {
-            (Method::GET | Method::HEAD, part) => read::get(&call, &name, part).await,
-            (Method::PUT, part) => {
-                check_verb(&call.resource, "update")?;
-                write::replace(&call, &name, part, body).await
+        let verb = match method {
+            Method::GET | Method::HEAD => "get",
+            Method::PUT => "update",
+            Method::PATCH => "patch",
+            Method::DELETE => "delete",
+            _ => return Err(not_allowed()),
+        };
+        check_verb(&call.resource, verb)?;
+        match (verb, sub) {
+            ("get", Sub::Part(part)) => read::get(&call, &name, part).await,
+            ("update", Sub::Part(part)) => write::replace(&call, &name, part, body).await,
+            ("patch", Sub::Part(part)) => write::patch(&call, &name, part, body).await,
+            ("delete", Sub::Part(Part::Main)) => delete::one(&call, &name, body).await,
+            ("get", Sub::Scale) => scale::get(&call, &name).await,
+            ("update", Sub::Scale) => scale::replace(&call, &name, body).await,
+            ("patch", Sub::Scale) => scale::patch(&call, &name, body).await,
+            ("get", Sub::Artifacts) => artifacts::list(&call, &name).await,
+            ("get", Sub::Artifact(path)) => artifacts::get(&call, &name, &path).await,
+            ("update", Sub::Artifact(path)) => {
+                artifacts::put(&call, &name, &path, body, &self.uploads).await
             }
-            (Method::PATCH, part) => {
-                check_verb(&call.resource, "patch")?;
-                write::patch(&call, &name, part, body).await
-            }
-            (Method::DELETE, orrery_hub::Part::Main) => {
-                check_verb(&call.resource, "delete")?;
-                delete::one(&call, &name, body).await
-            }
+            ("delete", Sub::Artifact(path)) => artifacts::delete(&call, &name, &path).await,
             _ => Err(not_allowed()),
         }
     }
