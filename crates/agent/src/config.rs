@@ -1,8 +1,9 @@
 //! What the agent is told at its start, and what it tells the server about itself.
 use crate::plan::Timing;
 use crate::runtime::PROCESS;
+use crate::volumes::HostVolumes;
 use orrery_proto::fleet::v1::AgentHello;
-use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc};
 
 /// Everything an agent has to know.
 #[derive(Clone, Debug)]
@@ -21,6 +22,8 @@ pub struct AgentConfig {
     pub instance_id: String,
     /// Labels for the node.
     pub labels: BTreeMap<String, String>,
+    /// What mounts volumes on this host; without it, workloads with volumes do not run here.
+    pub volumes: Option<Arc<dyn HostVolumes>>,
 }
 
 impl AgentConfig {
@@ -38,6 +41,7 @@ impl AgentConfig {
             timing: Timing::default(),
             instance_id: uuid::Uuid::new_v4().to_string(),
             labels: BTreeMap::new(),
+            volumes: None,
         }
     }
 }

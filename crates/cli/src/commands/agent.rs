@@ -1,4 +1,5 @@
 //! `orrery agent`.
+use super::agent_volumes;
 use crate::SUPERVISOR;
 use crate::args::AgentArguments;
 use crate::paths;
@@ -9,6 +10,7 @@ use orrery_client::Endpoint;
 use orrery_client::agent::Link;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -51,6 +53,7 @@ pub fn start(
     let mut config = AgentConfig::new(name, folder, supervisor);
     config.on_stop = on_stop;
     config.labels = labels;
+    config.volumes = Some(Arc::new(agent_volumes::Mounts::default()));
     let (to_server, to_server_rx) = mpsc::channel(MESSAGES_MAX);
     let (from_server_tx, from_server) = mpsc::channel(MESSAGES_MAX);
     let hello = orrery_agent::hello(&config);

@@ -1,5 +1,6 @@
 //! One file per command.
 mod agent;
+mod agent_volumes;
 mod api_resources;
 mod apply;
 mod backup;

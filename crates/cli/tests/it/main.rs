@@ -23,3 +23,4 @@ mod tls;
 mod top;
 mod traces;
 mod up;
+mod volumes;
