@@ -24,6 +24,7 @@ mod identity;
 pub mod names;
 pub mod providers;
 pub mod secrets;
+pub mod smi;
 pub mod topology;
 pub mod xds;
 
