@@ -18,6 +18,7 @@ pub mod address;
 pub mod announce;
 pub mod catalog;
 pub mod control;
+pub mod declared;
 pub mod envoy;
 pub mod grpc;
 mod identity;

@@ -11,7 +11,6 @@ use super::quantity;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use orrery_api::{ConvertError, Convertor, Kind, Object, Violation, keep_rest, take_rest};
-use prost::Message as _;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind as ProtoKind, ReflectMessage as _, Value};
 use std::sync::Arc;
 
