@@ -21,6 +21,7 @@ pub mod control;
 pub mod declared;
 pub mod envoy;
 pub mod grpc;
+pub mod hub;
 mod identity;
 pub mod names;
 pub mod providers;
