@@ -21,6 +21,8 @@ pub struct AgentConfig {
     pub instance_id: String,
     /// Labels for the node.
     pub labels: BTreeMap<String, String>,
+    /// Address under which others reach what runs here; where the connection comes from when absent.
+    pub address: Option<std::net::IpAddr>,
 }
 
 impl AgentConfig {
@@ -38,6 +40,7 @@ impl AgentConfig {
             timing: Timing::default(),
             instance_id: uuid::Uuid::new_v4().to_string(),
             labels: BTreeMap::new(),
+            address: None,
         }
     }
 }
@@ -71,6 +74,7 @@ pub fn hello(config: &AgentConfig) -> AgentHello {
         system: format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
         instance_id: config.instance_id.clone(),
         labels: config.labels.clone().into_iter().collect(),
+        address: config.address.map(|address| address.to_string()).unwrap_or_default(),
     }
 }
 

@@ -3,7 +3,8 @@
 //! ```text
 //!   listener (TLS or plain) ─> router ─┬─ REST: the Kubernetes dialect, OpenAPI, health
 //!                                      ├─ gRPC: Hub, health, reflection
-//!                                      └─ gRPC: agent and commander connections (fleet)
+//!                                      ├─ gRPC: agent and commander connections (fleet)
+//!                                      └─ gRPC: endpoint and aggregated discovery (mesh)
 //!                                              │
 //!                                    HubApi: decode, call the accessor, encode
 //! ```
@@ -13,12 +14,16 @@ mod api;
 mod backup;
 mod grpc;
 mod listener;
+mod mesh;
 mod options;
 mod rest;
 mod server;
 
 pub use listener::Listener;
+pub use mesh::{MeshError, MeshSettings};
 pub use options::{ServerOptions, StoreOptions};
+pub use orrery_mesh::envoy::{Bootstrap, ControlPlane, Mode as BootstrapMode, TlsPaths};
+pub use orrery_mesh::names::{InvalidName, ServiceName};
 pub use orrery_store::etcd::{Credentials, EtcdOptions, EtcdTls};
 pub use orrery_store::{Backup, EmbeddedOptions, inspect_backup, restore};
 pub use server::{Connections, Error, Server, rules};

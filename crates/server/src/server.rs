@@ -3,6 +3,7 @@ use crate::api::HubApi;
 use crate::grpc::commands::Commands;
 use crate::grpc::hub::HubService;
 use crate::listener::Listener;
+use crate::mesh;
 use crate::options::{ServerOptions, StoreOptions};
 use crate::rest;
 use orrery_api::{Scheme, SchemeBuilder, SchemeError};
@@ -12,6 +13,7 @@ use orrery_fleet::agents::grpc::AgentService;
 use orrery_fleet::commander::CommanderConnections;
 use orrery_fleet::commander::grpc::CommanderService;
 use orrery_hub::Hub;
+use orrery_mesh::hub::Mesh;
 use orrery_pki::{ClientAuth, TlsMaterial};
 use orrery_proto::fleet::v1::agent_connection_server::AgentConnectionServer;
 use orrery_proto::hub::v1::hub_server::HubServer;
@@ -42,6 +44,8 @@ pub enum Error {
     Store(#[from] orrery_store::Error),
     #[error("cannot prepare the hub: {0}")]
     Hub(#[from] orrery_hub::Error),
+    #[error(transparent)]
+    Mesh(#[from] mesh::MeshError),
     #[error("cannot offer gRPC reflection: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
 }
@@ -69,6 +73,7 @@ pub struct Server {
     engine: Arc<dyn Engine>,
     store: Store,
     hub: Hub,
+    mesh: mesh::Prepared,
 }
 
 impl Server {
@@ -76,6 +81,7 @@ impl Server {
     /// accepted by the kernel, and they are answered as soon as [`Server::spawn`] was called.
     pub async fn open(options: ServerOptions) -> Result<Self, Error> {
         let tls = options.tls.load()?;
+        let mesh = mesh::Prepared::new(options.mesh.clone(), tls.as_ref())?;
         let listener = bind(&options, tls.as_ref()).await?;
         let engine = open_engine(&options.store).await?;
         let cached = orrery_store::StoreOptions {
@@ -92,7 +98,7 @@ impl Server {
         let hub = orrery_lifecycle::register(Fleet::register(builder)).build()?;
         orrery_lifecycle::ensure_projects(&hub).await?;
         let id = uuid::Uuid::new_v4().to_string();
-        Ok(Self { id, listener, engine, store, hub })
+        Ok(Self { id, listener, engine, store, hub, mesh })
     }
 
     pub fn address(&self) -> Result<SocketAddr, Error> {
@@ -114,13 +120,14 @@ impl Server {
     pub fn spawn(self, tasks: &mut Tasks) -> Result<Connections, Error> {
         let stop = tasks.stop_token();
         let fleet = Fleet::spawn(&self.hub, &self.id, tasks)?;
-        self.spawn_leases(&fleet, tasks);
+        let mesh = self.mesh.spawn(&self.hub, &self.id, tasks)?;
+        self.spawn_leases(&fleet, &mesh, tasks);
         let api = HubApi::new(self.hub.clone());
         let agents = AgentConnections::new(fleet.clone(), stop.clone());
         let commands = Arc::new(Commands::new(api.clone(), self.engine.clone(), fleet));
         let commanders = CommanderConnections::new(commands, stop.clone());
         let connections = Connections { agents: agents.clone(), commanders: commanders.clone() };
-        let router = grpc_routes(api, agents.clone(), commanders.clone())?;
+        let router = grpc_routes(api, agents.clone(), commanders.clone(), (&mesh, &stop))?;
         let rest = rest::router(self.hub, stop.clone())?;
         let router = router.reset_fallback().merge(rest).fallback(rest::unknown);
         let (listener, store, engine) = (self.listener, self.store, self.engine);
@@ -140,19 +147,22 @@ impl Server {
 
 impl Server {
     /// This server's own lease, by which others know that it is there; and the one of the leader.
-    fn spawn_leases(&self, fleet: &Arc<Fleet>, tasks: &mut Tasks) {
+    fn spawn_leases(&self, fleet: &Arc<Fleet>, mesh: &Arc<Mesh>, tasks: &mut Tasks) {
         let candidate =
             |name: String| Leadership { hub: self.hub.clone(), name, holder: self.id.clone() };
         let stop = tasks.stop_token();
         let own = candidate(orrery_fleet::leader::server_lease(&self.id));
         tasks.spawn("server-lease", OnEnd::StopAll, own.hold(stop.clone()));
-        let assignments = fleet.assignments().clone();
+        let (assignments, mesh) = (fleet.assignments().clone(), mesh.clone());
         let term: Term = Box::new(move |hub, over| {
-            let assignments = assignments.clone();
+            let (assignments, mesh) = (assignments.clone(), mesh.clone());
             Box::pin(async move {
                 let mut tasks = Tasks::new(over);
                 orrery_lifecycle::spawn(&hub, &mut tasks).map_err(|e| e.to_string())?;
                 orrery_fleet::leader::spawn(&hub, assignments, &mut tasks)
+                    .map_err(|e| e.to_string())?;
+                let lease_of = orrery_fleet::leader::server_lease;
+                orrery_mesh::hub::leader::spawn(&hub, mesh, lease_of, &mut tasks)
                     .map_err(|e| e.to_string())?;
                 tasks.spawn("history", OnEnd::Ignore, trim(hub, tasks.stop_token()));
                 tasks.run(TERM_GRACE).await.map_err(|e| e.to_string())
@@ -165,7 +175,7 @@ impl Server {
 
 /// What resources must be like beyond what their definitions say.
 pub fn rules(scheme: SchemeBuilder) -> SchemeBuilder {
-    Fleet::rules(scheme)
+    Mesh::rules(Fleet::rules(scheme))
 }
 
 /// Forgets old history, so that the store does not grow with every change.
@@ -185,6 +195,7 @@ fn grpc_routes(
     api: HubApi,
     agents: AgentConnections,
     commanders: CommanderConnections,
+    (mesh, stop): (&Mesh, &CancellationToken),
 ) -> Result<axum::Router, Error> {
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(orrery_proto::FILE_DESCRIPTOR_SET)
@@ -203,6 +214,7 @@ fn grpc_routes(
         .add_service(CommanderService::server(commanders))
         .add_service(health)
         .add_service(reflection);
+    mesh::serve(&mut routes, mesh, stop);
     Ok(routes.routes().into_axum_router())
 }
 

@@ -4,7 +4,7 @@ use orrery_client::{Commander, Endpoint};
 use orrery_hub::{Error, Hub, ObjectName};
 use orrery_pki::{TlsFiles, TlsMaterial};
 use orrery_runtime::Tasks;
-use orrery_server::{Connections, EtcdOptions, Server, ServerOptions, StoreOptions};
+use orrery_server::{Connections, EtcdOptions, MeshSettings, Server, ServerOptions, StoreOptions};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -35,6 +35,7 @@ pub struct WorldOptions {
     /// An etcd instead.
     pub etcd: Option<EtcdOptions>,
     pub tls: TlsFiles,
+    pub mesh: MeshSettings,
 }
 
 impl World {
@@ -60,6 +61,7 @@ impl World {
             tls: options.tls,
             allow_plain: false,
             group_suffix: orrery_api::DEFAULT_GROUP_SUFFIX.to_owned(),
+            mesh: options.mesh,
         };
         let server = Server::open(options).await.expect("a server on a free port");
         let address = server.address().expect("it is bound");

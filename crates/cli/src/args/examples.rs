@@ -10,6 +10,11 @@ pub const SERVER: &str = "Example:
 pub const AGENT: &str = "Example:
   orrery agent --name edge-1 --server http://127.0.0.1:7443";
 
+pub const MESH: &str = "Examples:
+  orrery mesh bootstrap --service books -p shop > books.yaml && envoy -c books.yaml
+  orrery mesh status -p shop
+  orrery mesh proxies -A";
+
 pub const APPLY: &str = "Examples:
   orrery apply -f hello.yaml
   orrery apply -f folder/ --wait --timeout 2m

@@ -21,6 +21,7 @@ pub async fn run(arguments: ServerArguments) -> anyhow::Result<()> {
         tls: arguments.tls.files(),
         allow_plain: arguments.allow_plain,
         group_suffix: arguments.group_suffix,
+        mesh: arguments.mesh.settings(),
     };
     let server = Server::open(options).await?;
     let address = server.address()?;

@@ -7,6 +7,7 @@ mod dependencies;
 mod harness;
 mod logs;
 mod manage;
+mod mesh;
 mod queries;
 mod reachability;
 mod readme;

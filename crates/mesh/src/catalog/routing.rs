@@ -116,7 +116,8 @@ impl Declared {
     fn problems_with(&self, service: &Service) -> Vec<Problem> {
         let name = &service.name;
         let bad = self.bad_regexes(service).into_iter();
-        let bad = bad.map(|regex| Problem::BadRegex { service: name.clone(), regex: regex.to_owned() });
+        let bad =
+            bad.map(|regex| Problem::BadRegex { service: name.clone(), regex: regex.to_owned() });
         let portless = service.ports.is_empty().then(|| Problem::NoPorts(name.clone()));
         bad.chain(portless).collect()
     }

@@ -115,8 +115,9 @@ impl Declarations {
         if let Some(unknown) = unknown {
             return Err(format!("HTTPRouteGroup {:?} has no match {unknown:?}", group.name));
         }
-        let is_meant =
-            |one: &&specs::HttpMatch| named.is_empty() || named.iter().any(|name| name == one.name());
+        let is_meant = |one: &&specs::HttpMatch| {
+            named.is_empty() || named.iter().any(|name| name == one.name())
+        };
         Ok(spec.matches.iter().filter(is_meant).map(http_match).collect())
     }
 }

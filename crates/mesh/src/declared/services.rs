@@ -31,12 +31,7 @@ impl Declarations {
 /// A port is called by its number as declared: that is what declarations compare.
 fn service(name: crate::names::ServiceName, spec: &MeshServiceSpec) -> Service {
     let ports = spec.ports.iter().map(|port| PortName(port.port().to_string()));
-    Service {
-        name,
-        ports: ports.collect(),
-        encrypted: spec.encrypted(),
-        traffic: traffic(spec),
-    }
+    Service { name, ports: ports.collect(), encrypted: spec.encrypted(), traffic: traffic(spec) }
 }
 
 fn traffic(spec: &MeshServiceSpec) -> TrafficSettings {
@@ -45,14 +40,18 @@ fn traffic(spec: &MeshServiceSpec) -> TrafficSettings {
         per_try_timeout: retries.per_try_timeout.as_ref().and_then(duration),
     });
     let outlier_detection = spec.outlier_detection.as_ref().map(|outlier| OutlierDetection {
-        consecutive_failures: outlier.consecutive_failures.map_or(FAILURES_DEFAULT, |n| count(Some(n))),
+        consecutive_failures: outlier
+            .consecutive_failures
+            .map_or(FAILURES_DEFAULT, |n| count(Some(n))),
         ejection_time: or(&outlier.ejection_time, EJECTION_DEFAULT),
     });
     let health_check = spec.health_check.as_ref().map(|check| HealthCheck {
         path: check.path.clone(),
         interval: or(&check.interval, INTERVAL_DEFAULT),
         timeout: or(&check.timeout, ANSWER_DEFAULT),
-        unhealthy_threshold: check.unhealthy_threshold.map_or(UNHEALTHY_DEFAULT, |n| count(Some(n))),
+        unhealthy_threshold: check
+            .unhealthy_threshold
+            .map_or(UNHEALTHY_DEFAULT, |n| count(Some(n))),
         healthy_threshold: check.healthy_threshold.map_or(1, |n| count(Some(n))),
     });
     TrafficSettings {

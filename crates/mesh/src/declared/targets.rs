@@ -35,13 +35,19 @@ impl Declarations {
             let is_about = |ports: &BTreeSet<i32>| asked.is_empty() || !ports.is_disjoint(&asked);
             let rules = match &allowed.ports {
                 Some(ports) if !is_about(ports) => {
-                    findings.push(format!("none of its ports is one of {destination}; it allows nothing"));
+                    findings.push(format!(
+                        "none of its ports is one of {destination}; it allows nothing"
+                    ));
                     Some(Vec::new())
                 }
                 Some(_) | None => allowed.requests.clone(),
             };
             reading.targets.push(TrafficTarget {
-                name: if is_single { name.name.clone() } else { format!("{}/{}", name.name, destination.name()) },
+                name: if is_single {
+                    name.name.clone()
+                } else {
+                    format!("{}/{}", name.name, destination.name())
+                },
                 destination,
                 sources: sources.clone(),
                 rules,
@@ -127,7 +133,8 @@ impl Declarations {
                     ports.extend(found);
                 }
                 Ok(Rule::Datagrams) => {
-                    findings.push("UDP routes have no effect: datagrams are not proxied".to_owned());
+                    findings
+                        .push("UDP routes have no effect: datagrams are not proxied".to_owned());
                 }
                 Err(why) => {
                     // A group that is not there is still a limit: what is left must not be wider.

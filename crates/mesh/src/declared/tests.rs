@@ -108,13 +108,29 @@ fn mistakes_allow_nothing_and_are_said() {
     check_target(&target(&[BOOKS, ROUTES]), &["shop/books <-  : 2"], "allows nobody");
     check_target(&target(&[BOOKS, WEB]), &["shop/books <- shop/web : 0"], "no rule");
     let missing = "rules: [{kind: HTTPRouteGroup, name: nope}]";
-    check_target(&target(&[BOOKS, WEB, missing]), &["shop/books <- shop/web : 0"], "no HTTPRouteGroup");
+    check_target(
+        &target(&[BOOKS, WEB, missing]),
+        &["shop/books <- shop/web : 0"],
+        "no HTTPRouteGroup",
+    );
     let half = "rules: [{kind: TCPRoute, name: all}, {kind: HTTPRouteGroup, name: nope}]";
-    check_target(&target(&[BOOKS, WEB, half]), &["shop/books <- shop/web : 0"], "no HTTPRouteGroup");
+    check_target(
+        &target(&[BOOKS, WEB, half]),
+        &["shop/books <- shop/web : 0"],
+        "no HTTPRouteGroup",
+    );
     let unknown = "rules: [{kind: HTTPRouteGroup, name: routes, matches: [nope]}]";
-    check_target(&target(&[BOOKS, WEB, unknown]), &["shop/books <- shop/web : 0"], "no match \"nope\"");
+    check_target(
+        &target(&[BOOKS, WEB, unknown]),
+        &["shop/books <- shop/web : 0"],
+        "no match \"nope\"",
+    );
     let port = "rules: [{kind: TCPRoute, name: other-port}]";
-    check_target(&target(&[BOOKS, WEB, port]), &["shop/books <- shop/web : 0"], "none of its ports");
+    check_target(
+        &target(&[BOOKS, WEB, port]),
+        &["shop/books <- shop/web : 0"],
+        "none of its ports",
+    );
     let udp = "rules: [{kind: UDPRoute, name: dns}]";
     check_target(&target(&[BOOKS, WEB, udp]), &["shop/books <- shop/web : 0"], "not proxied");
     let group = "sources: [{kind: Group, name: all}]";
@@ -122,7 +138,11 @@ fn mistakes_allow_nothing_and_are_said() {
     let elsewhere = "destination: {kind: ServiceAccount, name: books, namespace: office}";
     check_target(&target(&[elsewhere, WEB, ROUTES]), &[], "another project");
     let nowhere = "destination: {kind: MeshService, name: nope}";
-    check_target(&target(&[nowhere, WEB, ROUTES]), &["shop/nope <- shop/web : 2"], "no service shop/nope");
+    check_target(
+        &target(&[nowhere, WEB, ROUTES]),
+        &["shop/nope <- shop/web : 2"],
+        "no service shop/nope",
+    );
 }
 
 #[track_caller]

@@ -22,7 +22,10 @@ impl AnnouncedProvider {
         let (speaker, own) = (announcer.clone(), server.to_owned());
         watches.proxies.on_change(move |change| {
             let place = |proxy: &Option<Arc<Proxy>>| {
-                proxy.as_ref().and_then(|proxy| endpoint(proxy, &own)).map(|found| found.to_string())
+                proxy
+                    .as_ref()
+                    .and_then(|proxy| endpoint(proxy, &own))
+                    .map(|found| found.to_string())
             };
             if place(&change.old) != place(&change.new) {
                 let proxies = [&change.old, &change.new].into_iter().flatten();

@@ -52,7 +52,8 @@ impl FleetProvider {
         let known = copies.iter().map(|(_, copy)| (certainty(copy), node_of(copy)));
         let nodes = chosen(known.collect());
         let at = |node: &str| address(&*self.nodes.get(&ObjectName::new("", node))?);
-        let places = nodes.into_iter().filter_map(|node| Some(Endpoint { ip: Ip(at(node)?), port }));
+        let places =
+            nodes.into_iter().filter_map(|node| Some(Endpoint { ip: Ip(at(node)?), port }));
         places.collect()
     }
 }
@@ -84,7 +85,8 @@ enum Certainty {
 }
 
 fn certainty(copy: &WorkloadInstance) -> Certainty {
-    let leaving = copy.metadata.as_ref().is_some_and(|metadata| metadata.deletion_timestamp.is_some());
+    let leaving =
+        copy.metadata.as_ref().is_some_and(|metadata| metadata.deletion_timestamp.is_some());
     let status = copy.status.as_ref();
     match status.map(|status| (status.state.as_str(), status.reason.as_str())) {
         _ if leaving => Certainty::DoesNotRun,

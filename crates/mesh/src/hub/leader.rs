@@ -1,7 +1,7 @@
 //! What one server does for all: what became of declarations, and proxies whose server is gone.
+use super::Mesh;
 use super::status::{self, Known};
 use super::watches::key;
-use super::Mesh;
 use crate::catalog::Catalog as _;
 use crate::declared::{Findings, Subject};
 use crate::names::ServiceName;
@@ -167,7 +167,8 @@ impl Sweep {
         let mut held: HashMap<String, bool> = HashMap::new();
         let mut orphaned = Vec::new();
         for (name, proxy) in self.mesh.views.proxies.all() {
-            let server = proxy.spec.as_ref().map(|spec| spec.server().to_owned()).unwrap_or_default();
+            let server =
+                proxy.spec.as_ref().map(|spec| spec.server().to_owned()).unwrap_or_default();
             if !held.contains_key(&server) {
                 let there = self.hub.is_held(&(self.lease_of)(&server)).await?;
                 held.insert(server.clone(), there);

@@ -18,7 +18,7 @@ mod status;
 mod topologist;
 mod watches;
 
-pub use certificates::{Issuer, IssuedSecrets};
+pub use certificates::{IssuedCertificate, IssuedSecrets, Issuer};
 
 use crate::catalog::{Catalog as _, CatalogParts, ServiceCatalog};
 use crate::control::{Control, Options};

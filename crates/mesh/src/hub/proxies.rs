@@ -73,7 +73,11 @@ impl ProxyWriter {
                 continue;
             }
             let is_transition = old.and_then(state) != wanted.as_ref().and_then(state);
-            if is_transition { transitions.push((key, wanted)) } else { updates.push((key, wanted)) }
+            if is_transition {
+                transitions.push((key, wanted))
+            } else {
+                updates.push((key, wanted))
+            }
         }
         let late_transitions = transitions.split_off(transitions.len().min(TRANSITIONS_MAX));
         let late_updates = updates.split_off(updates.len().min(UPDATES_MAX));
@@ -140,7 +144,8 @@ impl ProxyWriter {
     async fn remove(&self, key: &ProxyKey) -> Result<(), Error> {
         let name = ObjectName::new(key.service.project(), name(key));
         let found = self.proxies.find(&name).await?;
-        let is_ours = found.and_then(|proxy| proxy.spec).is_some_and(|spec| *spec.server() == self.server);
+        let is_ours =
+            found.and_then(|proxy| proxy.spec).is_some_and(|spec| *spec.server() == self.server);
         if is_ours { self.proxies.delete(&name).await } else { Ok(()) }
     }
 }
@@ -168,7 +173,11 @@ fn describe(streams: &[ProxyStatus]) -> api::ProxyStatus {
         state: state.to_owned(),
         reason,
         convergence: slowest.map(|ms| format!("{ms}ms")).unwrap_or_default(),
-        address: streams.iter().find_map(|one| one.address).map(|at| at.to_string()).unwrap_or_default(),
+        address: streams
+            .iter()
+            .find_map(|one| one.address)
+            .map(|at| at.to_string())
+            .unwrap_or_default(),
         configs,
         unknown_types: unknown.into_iter().collect(),
         ..api::ProxyStatus::default()
@@ -260,7 +269,10 @@ mod tests {
         check(vec![behind], "Pending", "has not acknowledged routes");
         let refused = vec![mk(Kind::Route, 4, Some(3), Some("bad regex"))];
         check(vec![refused], "Refused", "routes: bad regex");
-        let two = vec![vec![mk(Kind::Endpoints, 3, Some(3), None)], vec![mk(Kind::Endpoints, 4, Some(4), None)]];
+        let two = vec![
+            vec![mk(Kind::Endpoints, 3, Some(3), None)],
+            vec![mk(Kind::Endpoints, 4, Some(4), None)],
+        ];
         check(two.clone(), "Current", "");
         let streams: Vec<_> = two.into_iter().map(mk_stream).collect();
         let status = describe(&streams);

@@ -93,7 +93,9 @@ fn subjects(problem: &Problem) -> Vec<Subject> {
         }
         Problem::MissingBackend { split: name, backend } => vec![split(backend, name)],
         Problem::MissingPort { split: name, root, .. } => vec![split(root, name)],
-        Problem::Overlap { first, second, root, .. } => vec![split(root, first), split(root, second)],
+        Problem::Overlap { first, second, root, .. } => {
+            vec![split(root, first), split(root, second)]
+        }
         Problem::BadRegex { service: name, .. } | Problem::NoPorts(name) => vec![service(name)],
     }
 }

@@ -61,7 +61,9 @@ impl Watches {
         let by_service =
             |name: &ObjectName, one: &Proxy| Some(key(&name.project, one.spec.as_ref()?.service()));
         let mut watches = Self {
-            services: Reflector::indexed(hub.resources()?, |name, one| Some(workload_of(name, one))),
+            services: Reflector::indexed(hub.resources()?, |name, one| {
+                Some(workload_of(name, one))
+            }),
             instances: Reflector::indexed(hub.resources()?, by_workload),
             nodes: Reflector::new(hub.resources()?),
             proxies: Reflector::indexed(hub.resources()?, by_service),

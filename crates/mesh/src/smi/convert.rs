@@ -11,7 +11,9 @@ use super::quantity;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use orrery_api::{ConvertError, Convertor, Kind, Object, Violation, keep_rest, take_rest};
-use prost_reflect::{DynamicMessage, FieldDescriptor, Kind as ProtoKind, ReflectMessage as _, Value};
+use prost_reflect::{
+    DynamicMessage, FieldDescriptor, Kind as ProtoKind, ReflectMessage as _, Value,
+};
 use std::sync::Arc;
 
 /// Where a stored object keeps how a version wrote it; the version follows.
@@ -227,7 +229,11 @@ fn loose(value: &Value, field: &FieldDescriptor, mut shown: DynamicMessage) -> V
 }
 
 /// The number that a loosely written value means.
-fn strict(value: &DynamicMessage, stored: &FieldDescriptor, path: &str) -> Result<Value, Violation> {
+fn strict(
+    value: &DynamicMessage,
+    stored: &FieldDescriptor,
+    path: &str,
+) -> Result<Value, Violation> {
     let written: prost_types::Value = value.transcode_to().unwrap_or_default();
     let text = match written.kind {
         Some(prost_types::value::Kind::StringValue(text)) => text,

@@ -22,7 +22,10 @@ const SPOKES: &[(&str, Reshape)] = &[
     ("smi.split.v1alpha1.TrafficSplit", Reshape::SPEC),
     ("smi.split.v1alpha2.TrafficSplit", Reshape::SPEC),
     ("smi.split.v1alpha3.TrafficSplit", Reshape::SPEC),
-    ("smi.access.v1alpha1.TrafficTarget", Reshape { renamed: &[("specs", "rules")], ..Reshape::TOP }),
+    (
+        "smi.access.v1alpha1.TrafficTarget",
+        Reshape { renamed: &[("specs", "rules")], ..Reshape::TOP },
+    ),
     ("smi.access.v1alpha2.TrafficTarget", Reshape::SPEC),
     ("smi.access.v1alpha3.TrafficTarget", Reshape::SPEC),
     ("smi.specs.v1alpha1.HTTPRouteGroup", Reshape::TOP),

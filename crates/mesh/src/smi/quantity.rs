@@ -10,9 +10,9 @@ const SUFFIXES: [(&str, u64); 4] = [("m", 1), ("k", 1_000_000), ("M", 1_000_000_
 
 /// `None` where the text is no quantity, finer than a thousandth, or larger than can be said.
 pub fn parse(text: &str) -> Option<u64> {
-    let (digits, unit) = SUFFIXES.iter().find_map(|(suffix, unit)| {
-        text.strip_suffix(suffix).map(|digits| (digits, *unit))
-    })?;
+    let (digits, unit) = SUFFIXES
+        .iter()
+        .find_map(|(suffix, unit)| text.strip_suffix(suffix).map(|digits| (digits, *unit)))?;
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let is_empty = whole.is_empty() && fraction.is_empty();

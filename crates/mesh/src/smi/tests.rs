@@ -14,7 +14,10 @@ const OLDER: [&str; 3] = ["v1alpha1", "v1alpha2", "v1alpha3"];
 
 fn kind(group: &str, version: &str, name: &str) -> Arc<Kind> {
     let group = format!("{group}.smi-spec.io");
-    SCHEME.lookup(&group, version, name).unwrap_or_else(|| panic!("{group} {version} {name}")).clone()
+    SCHEME
+        .lookup(&group, version, name)
+        .unwrap_or_else(|| panic!("{group} {version} {name}"))
+        .clone()
 }
 
 /// `body` is what stands beside the metadata.
@@ -26,7 +29,8 @@ fn mk(group: &str, version: &str, name: &str, body: &Value) -> Object {
     for (key, part) in body.as_object().expect("an object") {
         value[key] = part.clone();
     }
-    let read = Object::from_json_value(&kind(group, version, name), &value, &DecodeOptions::default());
+    let read =
+        Object::from_json_value(&kind(group, version, name), &value, &DecodeOptions::default());
     read.unwrap_or_else(|error| panic!("{error}: {value}")).object
 }
 
@@ -104,9 +108,21 @@ fn older_declarations_are_stored_as_the_newest() {
     check("access", "v1alpha2", "TrafficTarget", &json!({ "spec": stored }), &stored);
     check("access", "v1alpha3", "TrafficTarget", &json!({ "spec": stored }), &stored);
     let matches = json!([{"name": "a", "pathRegex": "/a", "methods": ["GET"]}]);
-    check("specs", "v1alpha1", "HTTPRouteGroup", &json!({ "matches": matches }), &json!({ "matches": matches }));
+    check(
+        "specs",
+        "v1alpha1",
+        "HTTPRouteGroup",
+        &json!({ "matches": matches }),
+        &json!({ "matches": matches }),
+    );
     let matches = json!([{"name": "a", "headers": [{"x": "1"}, {"y": "2"}]}, {"name": "b", "headers": {"x": "1"}}]);
-    check("specs", "v1alpha2", "HTTPRouteGroup", &json!({ "matches": matches }), &json!({ "matches": matches }));
+    check(
+        "specs",
+        "v1alpha2",
+        "HTTPRouteGroup",
+        &json!({ "matches": matches }),
+        &json!({ "matches": matches }),
+    );
     check("specs", "v1alpha1", "TCPRoute", &json!({}), &json!({}));
     check("specs", "v1alpha3", "TCPRoute", &json!({}), &json!({}));
     check("specs", "v1alpha3", "TCPRoute", &json!({"spec": {}}), &json!({}));
@@ -114,10 +130,16 @@ fn older_declarations_are_stored_as_the_newest() {
 
 #[test]
 fn changes_in_an_older_version_keep_what_it_cannot_say() {
-    let hub = mk("specs", "v1alpha4", "HTTPRouteGroup", &json!({"spec": {"matches": [
-        {"name": "a", "pathRegex": "/a", "headers": {"x": "1"}}, {"name": "b", "headers": {"x": "2"}},
-    ]}}));
-    let shown = SCHEME.from_hub(&hub, &kind("specs", "v1alpha1", "HTTPRouteGroup")).expect("convertible");
+    let hub = mk(
+        "specs",
+        "v1alpha4",
+        "HTTPRouteGroup",
+        &json!({"spec": {"matches": [
+            {"name": "a", "pathRegex": "/a", "headers": {"x": "1"}}, {"name": "b", "headers": {"x": "2"}},
+        ]}}),
+    );
+    let shown =
+        SCHEME.from_hub(&hub, &kind("specs", "v1alpha1", "HTTPRouteGroup")).expect("convertible");
     let mut value = shown.to_json_value(&JsonOptions::default());
     value["matches"] = json!([{"name": "new"}, {"name": "b", "pathRegex": "/b"}]);
     let changed = Object::from_json_value(shown.kind(), &value, &DecodeOptions::default());
@@ -129,7 +151,8 @@ fn changes_in_an_older_version_keep_what_it_cannot_say() {
 #[test]
 fn what_cannot_be_meant_is_refused_with_its_place() {
     let split = |weight: Value| {
-        let body = json!({"spec": {"service": "a", "backends": [{"service": "b", "weight": weight}]}});
+        let body =
+            json!({"spec": {"service": "a", "backends": [{"service": "b", "weight": weight}]}});
         let error = SCHEME.to_hub(&mk("split", "v1alpha1", "TrafficSplit", &body));
         error.expect_err("no quantity").to_string()
     };
@@ -145,7 +168,8 @@ fn what_cannot_be_meant_is_refused_with_its_place() {
 #[test]
 fn rules_beyond_the_shape() {
     let group = |matches: Value| {
-        mk("specs", "v1alpha4", "HTTPRouteGroup", &json!({"spec": {"matches": matches}})).validate(None)
+        mk("specs", "v1alpha4", "HTTPRouteGroup", &json!({"spec": {"matches": matches}}))
+            .validate(None)
     };
     assert!(group(json!([{"name": "a"}, {"name": "b", "headers": {"x": ".*"}}])).is_empty());
     assert_eq!(group(json!([{"name": "a"}, {"name": "a"}])).len(), 1);
@@ -160,7 +184,8 @@ fn name() -> impl Strategy<Value = String> {
 }
 
 fn split() -> impl Strategy<Value = Value> {
-    let backend = (name(), 0..=u32::MAX).prop_map(|(name, weight)| json!({"service": name, "weight": weight}));
+    let backend = (name(), 0..=u32::MAX)
+        .prop_map(|(name, weight)| json!({"service": name, "weight": weight}));
     let reference = (name(), any::<bool>()).prop_map(|(name, grouped)| match grouped {
         true => json!({"apiGroup": "specs.smi-spec.io", "kind": "HTTPRouteGroup", "name": name}),
         false => json!({"kind": "HTTPRouteGroup", "name": name}),
@@ -193,18 +218,22 @@ fn subject() -> impl Strategy<Value = Value> {
 }
 
 fn target() -> impl Strategy<Value = Value> {
-    let rule = (name(), proptest::collection::vec(name(), 0..3), 0..3_usize).prop_map(|(name, matches, kind)| {
-        let kind = ["HTTPRouteGroup", "TCPRoute", "UDPRoute"][kind];
-        json!({"kind": kind, "name": name, "matches": matches})
-    });
-    let (sources, rules) = (proptest::collection::vec(subject(), 0..4), proptest::collection::vec(rule, 0..3));
+    let rule = (name(), proptest::collection::vec(name(), 0..3), 0..3_usize).prop_map(
+        |(name, matches, kind)| {
+            let kind = ["HTTPRouteGroup", "TCPRoute", "UDPRoute"][kind];
+            json!({"kind": kind, "name": name, "matches": matches})
+        },
+    );
+    let (sources, rules) =
+        (proptest::collection::vec(subject(), 0..4), proptest::collection::vec(rule, 0..3));
     (subject(), sources, rules).prop_map(|(destination, sources, rules)| {
         json!({"destination": destination, "sources": sources, "rules": rules})
     })
 }
 
 fn routes() -> impl Strategy<Value = Value> {
-    let headers = proptest::option::of(proptest::collection::btree_map("[a-z]{1,3}", "[a-z.]{0,3}", 0..3));
+    let headers =
+        proptest::option::of(proptest::collection::btree_map("[a-z]{1,3}", "[a-z.]{0,3}", 0..3));
     let one = (name(), proptest::option::of("/[a-z]{0,3}"), any::<bool>(), headers);
     let one = one.prop_map(|(name, path, get, headers)| {
         let mut value = json!({"name": name});

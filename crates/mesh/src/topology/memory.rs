@@ -23,7 +23,9 @@ impl State {
             new: &'a BTreeMap<K, V>,
         ) -> impl Iterator<Item = &'a V> {
             let one_way = |a: &'a BTreeMap<K, V>, b: &'a BTreeMap<K, V>| {
-                a.iter().filter(move |(key, value)| b.get(key) != Some(value)).map(|(_, value)| value)
+                a.iter()
+                    .filter(move |(key, value)| b.get(key) != Some(value))
+                    .map(|(_, value)| value)
             };
             one_way(old, new).chain(one_way(new, old))
         }
@@ -50,11 +52,15 @@ impl MemoryTopology {
         splits: Vec<TrafficSplit>,
         targets: Vec<TrafficTarget>,
     ) {
-        let key = |service: &ServiceName, name: &str| (service.project().to_owned(), name.to_owned());
+        let key =
+            |service: &ServiceName, name: &str| (service.project().to_owned(), name.to_owned());
         let next = State {
             services: services.into_iter().map(|one| (one.name.clone(), one)).collect(),
             splits: splits.into_iter().map(|one| (key(&one.root, &one.name), one)).collect(),
-            targets: targets.into_iter().map(|one| (key(&one.destination, &one.name), one)).collect(),
+            targets: targets
+                .into_iter()
+                .map(|one| (key(&one.destination, &one.name), one))
+                .collect(),
         };
         let changed = {
             let mut state = self.state.write();

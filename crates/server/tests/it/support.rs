@@ -73,6 +73,7 @@ impl World {
             tls,
             allow_plain: false,
             group_suffix: "orrery.dev".into(),
+            mesh: <_>::default(),
         };
         let server = Server::open(options).await.expect("a server");
         let address = server.address().expect("an address").to_string();
