@@ -31,6 +31,7 @@ mod watch;
 
 pub use accessor::{Accessor, Layer, WatchStream};
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use cursor::Cursor;
 pub use error::Error;
 pub use hub::{Hub, HubBuilder};
 pub use keys::OBJECTS;

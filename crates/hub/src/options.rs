@@ -57,6 +57,8 @@ pub struct ListOptions {
     pub limit: usize,
     /// From the page before.
     pub continue_from: Option<String>,
+    /// The list as it was at this revision, while history reaches back so far; `None` is now.
+    pub at: Option<Revision>,
 }
 
 /// A part of a list.
@@ -67,6 +69,8 @@ pub struct Page {
     pub revision: Revision,
     /// Hand it back for the next page; absent at the end.
     pub continue_from: Option<String>,
+    /// How many come after this page, where that is known without looking at each of them.
+    pub remaining: Option<u64>,
 }
 
 /// What must hold before an object is written.

@@ -5,23 +5,31 @@
 //!                                      ├─ gRPC: Hub, health, reflection
 //!                                      ├─ gRPC: agent and commander connections (fleet)
 //!                                      └─ gRPC: endpoint and aggregated discovery (mesh)
+//!   storage (8999) ─> registry and proxy (volumes)
 //!                                              │
 //!                                    HubApi: decode, call the accessor, encode
 //! ```
-//! Owns: listeners and TLS, the APIs, and putting store, hub, fleet and the other domains together.
+//! Owns: listeners and TLS, the APIs, the gate that every request passes, figures, and putting store, hub, fleet and the other domains together.
 //! Not in it: rules about resources (hub), what a domain does, printing and exit codes (cli).
 mod api;
 mod backup;
+mod gate;
 mod grpc;
 mod listener;
 mod mesh;
+mod metrics;
 mod options;
 mod rest;
 mod server;
+mod stalled;
+mod storage;
+
+#[cfg(feature = "fuzzing")]
+pub use rest::fuzzing;
 
 pub use listener::Listener;
 pub use mesh::{MeshError, MeshSettings};
-pub use options::{ServerOptions, StoreOptions};
+pub use options::{ServerOptions, StorageListen, StoreOptions};
 pub use orrery_mesh::envoy::{Bootstrap, ControlPlane, Mode as BootstrapMode, TlsPaths};
 pub use orrery_mesh::names::{InvalidName, ServiceName};
 pub use orrery_store::etcd::{Credentials, EtcdOptions, EtcdTls};

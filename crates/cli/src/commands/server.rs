@@ -4,7 +4,9 @@ use crate::paths;
 use crate::signals::StopSignals;
 use anyhow::Context as _;
 use orrery_runtime::Tasks;
-use orrery_server::{Credentials, EtcdOptions, EtcdTls, Server, ServerOptions, StoreOptions};
+use orrery_server::{
+    Credentials, EtcdOptions, EtcdTls, Server, ServerOptions, StorageListen, StoreOptions,
+};
 use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +24,10 @@ pub async fn run(arguments: ServerArguments) -> anyhow::Result<()> {
         allow_plain: arguments.allow_plain,
         group_suffix: arguments.group_suffix,
         mesh: arguments.mesh.settings(),
+        storage: arguments
+            .storage
+            .storage_listen
+            .unwrap_or(StorageListen::Default { needed: true }),
     };
     let server = Server::open(options).await?;
     let address = server.address()?;

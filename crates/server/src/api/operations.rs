@@ -65,6 +65,7 @@ impl HubApi {
             fields,
             limit,
             continue_from: Some(request.r#continue).filter(|token| !token.is_empty()),
+            at: None,
         };
         let page = asked.accessor.list(options).await?;
         let items = page.items.iter().map(|item| self.encode(item, &asked.kind, encoding));
@@ -154,7 +155,7 @@ impl HubApi {
         Ok(watch::encoded(events, self.scheme().clone(), asked.kind, encoding))
     }
 
-    fn scheme(&self) -> &Arc<Scheme> {
+    pub fn scheme(&self) -> &Arc<Scheme> {
         self.hub.scheme()
     }
 
