@@ -23,6 +23,7 @@ pub mod envoy;
 pub mod grpc;
 pub mod hub;
 mod identity;
+pub mod kubernetes;
 pub mod names;
 pub mod providers;
 pub mod secrets;

@@ -4,11 +4,17 @@ use orrery_fleet::middleware;
 use orrery_hub::{Clock, Error, Hub};
 use orrery_mesh::control::Options;
 use orrery_mesh::grpc::{AggregatedService, EndpointService};
-use orrery_mesh::hub::{IssuedCertificate, Issuer, Mesh, MeshOptions};
+use orrery_mesh::hub::{
+    HubBindings, IssuedCertificate, Issuer, KubernetesSource, Mesh, MeshOptions,
+};
+use orrery_mesh::kubernetes::Client;
 use orrery_mesh::names::ServiceName;
+use orrery_mesh::providers::KubernetesProvider;
+use orrery_mesh::providers::azure::{AzureProvider, Credentials, Manager};
 use orrery_mesh::secrets::CertificateBundle;
 use orrery_pki::{Authority, IssueRequest, Role, SpiffeId, TlsMaterial, TrustDomain, Validity};
-use orrery_runtime::Tasks;
+use orrery_runtime::{OnEnd, Tasks};
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -23,6 +29,10 @@ pub struct MeshSettings {
     /// PEM files of the authority that signs the certificates of proxies, and of its key. Without it
     /// services cannot be encrypted.
     pub authority: Option<(PathBuf, PathBuf)>,
+    /// Kubernetes clusters by name: their kubeconfigs. Declarations and instances are read there.
+    pub clusters: Vec<(String, PathBuf)>,
+    /// Azure subscriptions by name: JSON files with their credentials.
+    pub azure: Vec<(String, PathBuf)>,
 }
 
 /// Why a server cannot serve a mesh as it was told to.
@@ -32,20 +42,35 @@ pub enum MeshError {
     Read { file: PathBuf, cause: std::io::Error },
     #[error("cannot use the authority in {}: {cause}", .file.display())]
     Authority { file: PathBuf, cause: orrery_pki::AuthorityError },
+    #[error("cannot use the kubeconfig {}: {cause}", .file.display())]
+    Kubeconfig { file: PathBuf, cause: String },
+    #[error("cannot use the credentials in {}: {cause}", .file.display())]
+    Credentials { file: PathBuf, cause: serde_json::Error },
 }
 
 /// The settings, read and checked.
 pub struct Prepared {
     trust_domain: Option<TrustDomain>,
     authority: Option<Arc<Authority>>,
+    clusters: Vec<(String, Client)>,
+    azure: Vec<(String, Credentials)>,
 }
 
 impl Prepared {
-    pub fn new(settings: MeshSettings, tls: Option<&TlsMaterial>) -> Result<Self, MeshError> {
+    pub async fn new(settings: MeshSettings, tls: Option<&TlsMaterial>) -> Result<Self, MeshError> {
+        let mut clusters = Vec::new();
+        for (name, file) in settings.clusters {
+            let client = orrery_mesh::kubernetes::client(&file).await;
+            let client = client.map_err(|cause| MeshError::Kubeconfig { file, cause })?;
+            clusters.push((name, client));
+        }
+        let azure = settings.azure.into_iter().map(|(name, file)| Ok((name, credentials(file)?)));
+        let azure = azure.collect::<Result<_, MeshError>>()?;
         let authority = settings.authority.map(|(file, key)| authority(file, key)).transpose()?;
         let of_authority = authority.as_ref().map(|authority| authority.trust_domain().clone());
         let own = tls.and_then(|tls| tls.identity().spiffe.as_ref()).map(SpiffeId::trust_domain);
-        Ok(Self { trust_domain: own.cloned().or(of_authority), authority: authority.map(Arc::new) })
+        let trust_domain = own.cloned().or(of_authority);
+        Ok(Self { trust_domain, authority: authority.map(Arc::new), clusters, azure })
     }
 
     /// Starts the mesh of the server with this id.
@@ -55,8 +80,57 @@ impl Prepared {
             Arc::new(AuthorityIssuer { authority, clock }) as Arc<dyn Issuer>
         });
         let control = Options { trust_domain: self.trust_domain.clone(), ..Options::default() };
-        let options = MeshOptions { control, issuer, ..MeshOptions::default() };
+        let mut options = MeshOptions { control, issuer, ..MeshOptions::default() };
+        self.follow_clusters(hub, &mut options, tasks);
+        self.follow_azure(hub, &mut options, tasks)?;
         Mesh::spawn(hub, server, options, tasks)
+    }
+
+    fn follow_clusters(&self, hub: &Hub, options: &mut MeshOptions, tasks: &mut Tasks) {
+        for (name, client) in &self.clusters {
+            let provider = KubernetesProvider::new(name);
+            let source = KubernetesSource::new(name, hub.scheme().clone());
+            let following = provider.clone().run(client.clone(), tasks.stop_token());
+            tasks.spawn("mesh-cluster-endpoints", OnEnd::StopAll, never_fails(following));
+            let following = source.clone().run(client.clone(), tasks.stop_token());
+            tasks.spawn("mesh-cluster-declarations", OnEnd::StopAll, never_fails(following));
+            options.providers.push(provider);
+            options.sources.push(source);
+        }
+    }
+
+    fn follow_azure(
+        &self,
+        hub: &Hub,
+        options: &mut MeshOptions,
+        tasks: &mut Tasks,
+    ) -> Result<(), Error> {
+        if self.azure.is_empty() {
+            return Ok(());
+        }
+        let bindings = HubBindings::spawn(hub, tasks)?;
+        for (name, credentials) in &self.azure {
+            let manager = Manager::new(credentials.clone());
+            let provider = AzureProvider::new(name, manager, bindings.clone());
+            let asking = provider.clone().run(tasks.stop_token());
+            tasks.spawn("mesh-azure", OnEnd::StopAll, never_fails(asking));
+            options.providers.push(provider);
+        }
+        Ok(())
+    }
+}
+
+async fn never_fails(task: impl Future<Output = ()>) -> Result<(), Infallible> {
+    task.await;
+    Ok(())
+}
+
+fn credentials(file: PathBuf) -> Result<Credentials, MeshError> {
+    match std::fs::read(&file) {
+        Ok(text) => {
+            serde_json::from_slice(&text).map_err(|cause| MeshError::Credentials { file, cause })
+        }
+        Err(cause) => Err(MeshError::Read { file, cause }),
     }
 }
 

@@ -94,7 +94,7 @@ impl Server {
     /// accepted by the kernel, and they are answered as soon as [`Server::spawn`] was called.
     pub async fn open(options: ServerOptions) -> Result<Self, Error> {
         let tls = options.tls.load()?;
-        let mesh = mesh::Prepared::new(options.mesh.clone(), tls.as_ref())?;
+        let mesh = mesh::Prepared::new(options.mesh.clone(), tls.as_ref()).await?;
         let listener = bind(&options, tls.as_ref()).await?;
         let storage = storage::bind(&options, tls).await?;
         let engine = open_engine(&options.store).await?;

@@ -15,12 +15,29 @@ pub struct ServerMesh {
     /// PEM file of its key
     #[arg(long, value_name = "FILE", requires = "mesh_authority")]
     pub mesh_authority_key: Option<PathBuf>,
+    /// Kubernetes cluster to read declarations and instances from; may be given more than once
+    #[arg(long = "mesh-cluster", value_name = "NAME=KUBECONFIG", value_parser = named_file)]
+    pub mesh_clusters: Vec<(String, PathBuf)>,
+    /// Azure subscription to look machines up in, and the JSON file with its credentials; may be given
+    /// more than once
+    #[arg(long = "mesh-azure", value_name = "NAME=FILE", value_parser = named_file)]
+    pub mesh_azure: Vec<(String, PathBuf)>,
+}
+
+fn named_file(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, file)) if orrery_api::is_name(name) && !file.is_empty() => {
+            Ok((name.to_owned(), file.into()))
+        }
+        Some(_) | None => Err("write it as NAME=FILE, the name in a-z, 0-9 and '-'".to_owned()),
+    }
 }
 
 impl ServerMesh {
     pub fn settings(&self) -> MeshSettings {
         let authority = self.mesh_authority.clone().zip(self.mesh_authority_key.clone());
-        MeshSettings { authority }
+        let (clusters, azure) = (self.mesh_clusters.clone(), self.mesh_azure.clone());
+        MeshSettings { authority, clusters, azure }
     }
 }
 

@@ -10,14 +10,17 @@
 //! ```
 //! Everything else of this crate does without the hub; only this module knows it.
 mod announced;
+mod azure;
 mod certificates;
 mod fleet;
+mod kubernetes;
 pub mod leader;
 mod proxies;
 mod status;
 mod topologist;
 mod watches;
 
+pub use azure::HubBindings;
 pub use certificates::{IssuedCertificate, IssuedSecrets, Issuer};
 
 use crate::catalog::{Catalog as _, CatalogParts, ServiceCatalog};
@@ -38,6 +41,7 @@ use tokio::sync::watch;
 use topologist::Topologist;
 use watches::{Views, Watches};
 
+pub use kubernetes::KubernetesSource;
 pub use topologist::Source;
 
 /// What a server's mesh is made of, beside the hub.
