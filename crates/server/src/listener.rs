@@ -169,6 +169,7 @@ where
     I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
     let service = router.map_request(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(crate::mesh::peer(&peer));
         request.extensions_mut().insert(peer.clone());
         request.map(axum::body::Body::new)
     });

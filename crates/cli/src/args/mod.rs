@@ -7,6 +7,7 @@ mod connection;
 mod driver;
 mod examples;
 mod manage;
+mod mesh;
 mod operations;
 mod resources;
 mod run;
@@ -20,6 +21,9 @@ pub use manage::{
     ApiResourcesArguments, BackupArguments, CompletionArguments, ContextArguments, ContextCommand,
     ContextSet, ExplainArguments, KindFormat, KubeconfigArguments, ManArguments,
     ReferenceArguments, RestoreArguments, ShellName, VersionArguments,
+};
+pub use mesh::{
+    BootstrapArguments, BootstrapFormat, MeshArguments, MeshCommand, MeshList, ServerMesh,
 };
 pub use operations::{
     LimitArguments, OperationsArguments, SecretsArguments, SecretsCommand, TopArguments, TopCommand,
@@ -152,6 +156,9 @@ pub enum Command {
     /// Print a kubeconfig, with which kubectl and its like reach the server
     #[command(after_help = examples::KUBECONFIG)]
     Kubeconfig(KubeconfigArguments),
+    /// See the service mesh, and start proxies of it
+    #[command(after_help = examples::MESH)]
+    Mesh(MeshArguments),
     /// Save everything that the server keeps to a file, while it runs
     #[command(after_help = examples::BACKUP)]
     Backup(BackupArguments),
