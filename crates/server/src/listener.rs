@@ -7,6 +7,7 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use orrery_fleet::middleware::Peer;
 use orrery_pki::Identity;
+use prometheus_client::metrics::gauge::Gauge;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +48,12 @@ impl Listener {
     }
 
     /// Serves until it is told to stop; then no new connection is taken and the open ones end.
-    pub async fn serve(self, router: Router, stop: CancellationToken) -> std::io::Result<()> {
+    pub async fn serve(
+        self,
+        router: Router,
+        connected: Gauge,
+        stop: CancellationToken,
+    ) -> std::io::Result<()> {
         let connections = TaskTracker::new();
         let graceful = Arc::new(GracefulShutdown::new());
         let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -59,7 +65,12 @@ impl Listener {
             let peer = Peer { address: Some(address), ..Peer::default() };
             let serving =
                 serve_one(tcp, self.tls.clone(), peer, router.clone(), graceful.clone(), permit);
-            connections.spawn(serving);
+            let connected = connected.clone();
+            connections.spawn(async move {
+                connected.inc();
+                serving.await;
+                connected.dec();
+            });
         }
         drop(self.tcp);
         connections.close();

@@ -1,10 +1,13 @@
 //! Putting it together.
-use crate::api::HubApi;
+use crate::api::{Front, HubApi};
+use crate::gate::Gate;
 use crate::grpc::commands::Commands;
 use crate::grpc::hub::HubService;
 use crate::listener::Listener;
+use crate::metrics::Metrics;
 use crate::options::{ServerOptions, StoreOptions};
 use crate::rest;
+use crate::storage;
 use orrery_api::{Scheme, SchemeBuilder, SchemeError};
 use orrery_fleet::Fleet;
 use orrery_fleet::agents::connection::AgentConnections;
@@ -32,6 +35,14 @@ pub enum Error {
         "{address} can be reached from other machines, and without certificates everybody there could do everything; give --root, --certificate and --key, listen on 127.0.0.1, or say --allow-plain if the network is safe"
     )]
     PlainBeyondLoopback { address: SocketAddr },
+    #[error(
+        "cannot listen for storage controllers on {address}: {cause}; name another address with --storage-listen, or say --storage-listen off"
+    )]
+    StorageListen { address: SocketAddr, cause: std::io::Error },
+    #[error(
+        "the storage registry on {address} could be reached from other machines, which needs certificates: give --root, --certificate and --key, or name a loopback address with --storage-listen"
+    )]
+    PlainStorage { address: SocketAddr },
     #[error(transparent)]
     Tls(#[from] orrery_pki::Error),
     #[error("the kinds cannot be registered: {0}")]
@@ -66,9 +77,11 @@ pub struct Server {
     /// Different for each start.
     id: String,
     listener: Listener,
+    storage: Option<storage::Bound>,
     engine: Arc<dyn Engine>,
     store: Store,
     hub: Hub,
+    metrics: Metrics,
 }
 
 impl Server {
@@ -77,27 +90,36 @@ impl Server {
     pub async fn open(options: ServerOptions) -> Result<Self, Error> {
         let tls = options.tls.load()?;
         let listener = bind(&options, tls.as_ref()).await?;
+        let storage = storage::bind(&options, tls).await?;
         let engine = open_engine(&options.store).await?;
         let cached = orrery_store::StoreOptions {
             // What is watched and listed; leases and artifacts are read where they are.
             prefix: orrery_hub::OBJECTS.to_owned(),
             ..orrery_store::StoreOptions::default()
         };
-        let store = Store::start(engine.clone(), cached).await?;
+        let mut metrics = Metrics::new();
+        let store = Store::start(metrics.measured(engine.clone()), cached).await?;
+        metrics.of_store(&store, options.store.folder());
         let scheme = Scheme::builder()
             .group_suffix(options.group_suffix)
             .descriptors(orrery_proto::FILE_DESCRIPTOR_SET);
         let scheme = rules(scheme).build()?;
         let builder = Hub::builder(Arc::new(scheme), store.clone());
-        let hub = orrery_lifecycle::register(Fleet::register(builder)).build()?;
+        let hub = orrery_lifecycle::register(orrery_volumes::register(Fleet::register(builder)))
+            .build()?;
         orrery_lifecycle::ensure_projects(&hub).await?;
         let id = uuid::Uuid::new_v4().to_string();
-        Ok(Self { id, listener, engine, store, hub })
+        Ok(Self { id, listener, storage, engine, store, hub, metrics })
     }
 
     pub fn address(&self) -> Result<SocketAddr, Error> {
         let address = SocketAddr::from(([0, 0, 0, 0], 0));
         self.listener.address().map_err(|cause| Error::Listen { address, cause })
+    }
+
+    /// Where the storage registry listens, if it does.
+    pub fn storage_address(&self) -> Option<SocketAddr> {
+        self.storage.as_ref().map(storage::Bound::address)
     }
 
     /// `http` or `https`.
@@ -111,21 +133,27 @@ impl Server {
 
     /// Starts everything; it ends when the tasks are stopped. What is returned takes peers in by
     /// other ways than the listener.
-    pub fn spawn(self, tasks: &mut Tasks) -> Result<Connections, Error> {
+    pub fn spawn(mut self, tasks: &mut Tasks) -> Result<Connections, Error> {
         let stop = tasks.stop_token();
         let fleet = Fleet::spawn(&self.hub, &self.id, tasks)?;
         self.spawn_leases(&fleet, tasks);
-        let api = HubApi::new(self.hub.clone());
+        let gate = Gate::new(self.metrics.requests().clone());
+        let front = Front::new(HubApi::new(self.hub.clone()), gate.clone());
+        if let Some(storage) = self.storage.take() {
+            storage.spawn(&self.hub, tasks)?;
+        }
         let agents = AgentConnections::new(fleet.clone(), stop.clone());
-        let commands = Arc::new(Commands::new(api.clone(), self.engine.clone(), fleet));
+        let commands = Arc::new(Commands::new(front.clone(), self.engine.clone(), fleet.clone()));
         let commanders = CommanderConnections::new(commands, stop.clone());
         let connections = Connections { agents: agents.clone(), commanders: commanders.clone() };
-        let router = grpc_routes(api, agents.clone(), commanders.clone())?;
-        let rest = rest::router(self.hub, stop.clone())?;
+        self.metrics.of_peers(&fleet, &commanders);
+        let router = grpc_routes(front, agents.clone(), commanders.clone())?;
+        let connected = self.metrics.connections();
+        let rest = rest::router(self.hub, gate, Arc::new(self.metrics), stop.clone())?;
         let router = router.reset_fallback().merge(rest).fallback(rest::unknown);
         let (listener, store, engine) = (self.listener, self.store, self.engine);
         tasks.spawn("listener", OnEnd::StopAll, async move {
-            let outcome = listener.serve(router, stop).await;
+            let outcome = listener.serve(router, connected, stop).await;
             agents.drained().await;
             commanders.drained().await;
             outcome
@@ -147,15 +175,23 @@ impl Server {
         let own = candidate(orrery_fleet::leader::server_lease(&self.id));
         tasks.spawn("server-lease", OnEnd::StopAll, own.hold(stop.clone()));
         let assignments = fleet.assignments().clone();
+        let leading = self.metrics.leader().clone();
+        let to_controllers = self.storage.as_ref().map(storage::Bound::proxy_config);
         let term: Term = Box::new(move |hub, over| {
-            let assignments = assignments.clone();
+            let (assignments, leading) = (assignments.clone(), leading.clone());
+            let to_controllers = to_controllers.clone();
             Box::pin(async move {
                 let mut tasks = Tasks::new(over);
                 orrery_lifecycle::spawn(&hub, &mut tasks).map_err(|e| e.to_string())?;
                 orrery_fleet::leader::spawn(&hub, assignments, &mut tasks)
                     .map_err(|e| e.to_string())?;
+                orrery_volumes::spawn_leader(&hub, to_controllers, &mut tasks)
+                    .map_err(|e| e.to_string())?;
                 tasks.spawn("history", OnEnd::Ignore, trim(hub, tasks.stop_token()));
-                tasks.run(TERM_GRACE).await.map_err(|e| e.to_string())
+                leading.set(1);
+                let ended = tasks.run(TERM_GRACE).await;
+                leading.set(0);
+                ended.map_err(|e| e.to_string())
             })
         });
         let leader = candidate("leader".to_owned()).run(term, stop);
@@ -165,7 +201,7 @@ impl Server {
 
 /// What resources must be like beyond what their definitions say.
 pub fn rules(scheme: SchemeBuilder) -> SchemeBuilder {
-    Fleet::rules(scheme)
+    orrery_volumes::rules(Fleet::rules(scheme))
 }
 
 /// Forgets old history, so that the store does not grow with every change.
@@ -182,7 +218,7 @@ async fn trim(hub: Hub, stop: CancellationToken) -> Result<(), std::convert::Inf
 }
 
 fn grpc_routes(
-    api: HubApi,
+    front: Front,
     agents: AgentConnections,
     commanders: CommanderConnections,
 ) -> Result<axum::Router, Error> {
@@ -198,7 +234,7 @@ fn grpc_routes(
     futures::executor::block_on(serving);
     let mut routes = tonic::service::Routes::builder();
     routes
-        .add_service(HubService::server(api))
+        .add_service(HubService::server(front))
         .add_service(AgentService::server(agents))
         .add_service(CommanderService::server(commanders))
         .add_service(health)

@@ -4,7 +4,7 @@ use orrery_client::{Commander, Endpoint};
 use orrery_hub::{Error, Hub, ObjectName};
 use orrery_pki::{TlsFiles, TlsMaterial};
 use orrery_runtime::Tasks;
-use orrery_server::{Connections, EtcdOptions, Server, ServerOptions, StoreOptions};
+use orrery_server::{Connections, EtcdOptions, Server, ServerOptions, StorageListen, StoreOptions};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,6 +19,8 @@ pub const SOON: Duration = Duration::from_secs(30);
 pub struct World {
     pub url: String,
     pub hub: Hub,
+    /// Where the storage registry listens.
+    pub storage: SocketAddr,
     pub connections: Connections,
     stop: CancellationToken,
     running: JoinSet<Result<(), orrery_runtime::TaskError>>,
@@ -60,10 +62,12 @@ impl World {
             tls: options.tls,
             allow_plain: false,
             group_suffix: orrery_api::DEFAULT_GROUP_SUFFIX.to_owned(),
+            storage: StorageListen::At(([127, 0, 0, 1], 0).into()),
         };
         let server = Server::open(options).await.expect("a server on a free port");
         let address = server.address().expect("it is bound");
         let url = format!("{}://{address}", server.scheme_name());
+        let storage = server.storage_address().expect("it listens for storage controllers");
         let hub = server.hub().clone();
         let stop = CancellationToken::new();
         let mut tasks = Tasks::new(stop.clone());
@@ -71,7 +75,7 @@ impl World {
         let mut running = JoinSet::new();
         running.spawn(tasks.run(SOON));
         let _stop_on_drop = stop.clone().drop_guard();
-        Self { url, hub, connections, stop, running, _stop_on_drop }
+        Self { url, hub, storage, connections, stop, running, _stop_on_drop }
     }
 
     /// How a client reaches it.

@@ -21,7 +21,10 @@ pub use resources::{
     EditArguments, EventsArguments, GetArguments, LogsArguments, PatchArguments, PatchType,
     WaitArguments,
 };
-pub use run::{AgentArguments, ServerArguments, StoreArguments, UpArguments};
+pub use run::{
+    AgentArguments, CsiArguments, ServerArguments, StorageControllerArguments, StoreArguments,
+    UpArguments,
+};
 pub use values::{Aim, Format};
 
 use clap::{Args, Parser, Subcommand};
@@ -61,6 +64,12 @@ pub enum Command {
     /// Run an agent: the part that runs workloads on a machine
     #[command(after_help = examples::AGENT)]
     Agent(AgentArguments),
+    /// Run a storage controller: makes volumes appear as block devices on its host
+    #[command(after_help = examples::STORAGE_CONTROLLER)]
+    StorageController(StorageControllerArguments),
+    /// Run a driver of the Container Storage Interface
+    #[command(after_help = examples::CSI)]
+    Csi(CsiArguments),
     /// Create or change resources from files
     #[command(after_help = examples::APPLY)]
     Apply(ApplyArguments),

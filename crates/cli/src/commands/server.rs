@@ -4,7 +4,9 @@ use crate::paths;
 use crate::signals::StopSignals;
 use anyhow::Context as _;
 use orrery_runtime::Tasks;
-use orrery_server::{Credentials, EtcdOptions, EtcdTls, Server, ServerOptions, StoreOptions};
+use orrery_server::{
+    Credentials, EtcdOptions, EtcdTls, Server, ServerOptions, StorageListen, StoreOptions,
+};
 use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +23,10 @@ pub async fn run(arguments: ServerArguments) -> anyhow::Result<()> {
         tls: arguments.tls.files(),
         allow_plain: arguments.allow_plain,
         group_suffix: arguments.group_suffix,
+        storage: arguments
+            .storage
+            .storage_listen
+            .unwrap_or(StorageListen::Default { needed: true }),
     };
     let server = Server::open(options).await?;
     let address = server.address()?;

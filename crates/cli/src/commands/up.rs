@@ -10,7 +10,8 @@ use orrery_client::Endpoint;
 use orrery_client::context::Context;
 use orrery_pki::TlsFiles;
 use orrery_runtime::Tasks;
-use orrery_server::{Server, ServerOptions, StoreOptions};
+use orrery_server::{Server, ServerOptions, StorageListen, StoreOptions};
+use std::net::SocketAddr;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
@@ -23,9 +24,14 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
         tls: TlsFiles::default(),
         allow_plain: false,
         group_suffix: orrery_api::DEFAULT_GROUP_SUFFIX.to_owned(),
+        storage: arguments
+            .storage
+            .storage_listen
+            .unwrap_or(StorageListen::Default { needed: false }),
     };
     let server = Server::open(options).await?;
     let url = format!("{}://{}", server.scheme_name(), server.address()?);
+    let storage = server.storage_address();
     let stop = CancellationToken::new();
     let mut tasks = Tasks::new(stop.clone());
     server.spawn(&mut tasks)?;
@@ -42,7 +48,7 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
         ..Context::default()
     };
     let config = connection::remember(global, context)?;
-    welcome(&url, &arguments.name, &data, &config)?;
+    welcome(&url, storage, &arguments.name, &data, &config)?;
 
     let serving = tasks.run(STOP_GRACE);
     tokio::pin!(agent, serving);
@@ -74,11 +80,19 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
     }
 }
 
-fn welcome(url: &str, agent: &str, data: &Path, config: &Path) -> anyhow::Result<()> {
+fn welcome(
+    url: &str,
+    storage: Option<SocketAddr>,
+    agent: &str,
+    data: &Path,
+    config: &Path,
+) -> anyhow::Result<()> {
     let style = style::stdout();
+    let storage = storage.map_or_else(|| "off".to_owned(), |address| address.to_string());
     let lines = [
         style.strong(&format!("Orrery {} is ready.", orrery_client::VERSION)),
         format!("  server   {url}"),
+        format!("  storage  {storage}"),
         format!("  agent    {agent}"),
         format!("  data     {}", data.display()),
         format!("  context  local, in {}", config.display()),

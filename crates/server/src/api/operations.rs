@@ -155,7 +155,7 @@ impl HubApi {
         Ok(watch::encoded(events, self.scheme().clone(), asked.kind, encoding))
     }
 
-    fn scheme(&self) -> &Arc<Scheme> {
+    pub fn scheme(&self) -> &Arc<Scheme> {
         self.hub.scheme()
     }
 

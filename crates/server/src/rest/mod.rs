@@ -23,7 +23,9 @@ mod faces;
 mod failure;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+mod gated;
 mod health;
+mod metrics;
 mod openapi;
 mod patching;
 mod path;
@@ -39,6 +41,9 @@ mod watch;
 mod wire;
 mod write;
 
+use crate::gate::Gate;
+use crate::metrics::Metrics;
+pub use access::subject;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -65,29 +70,40 @@ struct Rest {
     catalog: Catalog,
     discovery: Discovery,
     openapi: OpenApi,
+    gate: Gate,
+    metrics: Arc<Metrics>,
     uploads: artifacts::Uploads,
     stop: CancellationToken,
 }
 
 /// The routes of the dialect; streams end when `stop` is cancelled. Merge them into the router of
 /// other services, and give that [`unknown`] as its fallback.
-pub fn router(hub: Hub, stop: CancellationToken) -> Result<Router, Error> {
+pub fn router(
+    hub: Hub,
+    gate: Gate,
+    metrics: Arc<Metrics>,
+    stop: CancellationToken,
+) -> Result<Router, Error> {
     let catalog = Catalog::new(&hub)?;
     let discovery = Discovery::new(&catalog);
     let openapi = OpenApi::new(hub.scheme());
     let uploads = artifacts::Uploads::default();
-    let rest = Arc::new(Rest { hub: hub.clone(), catalog, discovery, openapi, uploads, stop });
+    let rest = Rest { hub: hub.clone(), catalog, discovery, openapi, gate, metrics, uploads, stop };
+    let rest = Arc::new(rest);
     let routes = Router::new()
+        .route("/metrics", get(metrics::metrics))
         .route("/openapi/v2", get(openapi::v2))
         .route("/openapi/v3", get(openapi::index))
         .route("/openapi/v3/{*path}", get(openapi::document));
     let routes = ["/api", "/api/", "/api/{*path}", "/apis", "/apis/", "/apis/{*path}"]
         .into_iter()
         .fold(routes, |routes, path| routes.route(path, any(dispatch)));
+    let gated = axum::middleware::from_fn_with_state(rest.clone(), gated::gated);
     let routes = routes
         .layer(axum::middleware::from_fn(compress::large))
         .layer(axum::middleware::from_fn(access::only_users))
-        .with_state(rest);
+        .layer(gated);
+    let routes = routes.with_state(rest);
     Ok(routes.merge(health::router(hub)))
 }
 

@@ -9,6 +9,7 @@ mod kube_rs;
 mod kubectl;
 mod reading;
 mod replicas;
+mod storage;
 mod subresources;
 mod support;
 mod watching;
