@@ -1,4 +1,5 @@
 //! What can be asked of an accessor, and what it answers.
+use crate::batch::Batch;
 use orrery_api::{FieldSelector, LabelSelector, Object};
 use orrery_store::{Op, Revision};
 use std::time::Duration;
@@ -123,6 +124,8 @@ pub struct ApplyOptions {
     /// What else must hold in the store at the moment of writing: a parent that is still there, a
     /// lease that is still held.
     pub guards: Vec<Op>,
+    /// Collects the write instead of committing it by itself.
+    pub batch: Option<Batch>,
 }
 
 impl ApplyOptions {
@@ -178,6 +181,8 @@ pub struct DeleteOptions {
     pub dry_run: bool,
     /// What else must hold in the store at the moment of writing.
     pub guards: Vec<Op>,
+    /// Collects the write instead of committing it by itself.
+    pub batch: Option<Batch>,
 }
 
 /// What becomes of the objects that name a deleted one as their owner.

@@ -161,7 +161,11 @@ impl Accessor for StoreAccessor {
         let outcome = if created { Outcome::Created } else { Outcome::Changed };
         let before = object.update_meta(|meta| std::mem::take(&mut meta.resource_version));
         let put = Op::put(self.key(&name), object.encode(), expect);
-        let revision = if options.dry_run {
+        let revision = if let Some(batch) = options.batch {
+            let put = if options.dry_run { checked(put) } else { put };
+            batch.add(std::iter::once(put).chain(options.guards));
+            before
+        } else if options.dry_run {
             self.commit(checked(put), &name, checks(options.guards)).await?;
             before
         } else {
@@ -176,6 +180,11 @@ impl Accessor for StoreAccessor {
         let at = options.revision.unwrap_or(entry.modified);
         let mut object = decode(&self.kind, &entry)?;
         let delete = Op::delete(self.key(&options.name), at);
+        if let Some(batch) = options.batch {
+            let delete = if options.dry_run { checked(delete) } else { delete };
+            batch.add(std::iter::once(delete).chain(options.guards));
+            return Ok(Deleted { object, gone: true });
+        }
         if options.dry_run {
             self.commit(checked(delete), &options.name, checks(options.guards)).await?;
             return Ok(Deleted { object, gone: true });

@@ -15,6 +15,7 @@ mod backup;
 mod gate;
 mod grpc;
 mod listener;
+mod machines;
 mod metrics;
 mod options;
 mod rest;
@@ -26,6 +27,7 @@ mod storage;
 pub use rest::fuzzing;
 
 pub use listener::Listener;
+pub use machines::{DRIVERS_PORT, DriversListen};
 pub use options::{ServerOptions, StorageListen, StoreOptions};
 pub use orrery_store::etcd::{Credentials, EtcdOptions, EtcdTls};
 pub use orrery_store::{Backup, EmbeddedOptions, inspect_backup, restore};

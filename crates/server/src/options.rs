@@ -1,4 +1,5 @@
 //! What a server is told at its start.
+use crate::machines::DriversListen;
 use orrery_pki::TlsFiles;
 use orrery_store::EtcdOptions;
 use std::net::SocketAddr;
@@ -41,6 +42,8 @@ pub enum StorageListen {
 pub struct ServerOptions {
     /// REST, gRPC, agents and commanders.
     pub listen: SocketAddr,
+    /// Machine drivers.
+    pub drivers: DriversListen,
     pub store: StoreOptions,
     /// All three PEM files, or none for plain connections.
     pub tls: TlsFiles,

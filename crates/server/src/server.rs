@@ -4,6 +4,7 @@ use crate::gate::Gate;
 use crate::grpc::commands::Commands;
 use crate::grpc::hub::HubService;
 use crate::listener::Listener;
+use crate::machines::{self, DriversPort};
 use crate::metrics::Metrics;
 use crate::options::{ServerOptions, StoreOptions};
 use crate::rest;
@@ -15,6 +16,7 @@ use orrery_fleet::agents::grpc::AgentService;
 use orrery_fleet::commander::CommanderConnections;
 use orrery_fleet::commander::grpc::CommanderService;
 use orrery_hub::Hub;
+use orrery_machines::resources::Edge;
 use orrery_pki::{ClientAuth, TlsMaterial};
 use orrery_proto::fleet::v1::agent_connection_server::AgentConnectionServer;
 use orrery_proto::hub::v1::hub_server::HubServer;
@@ -43,6 +45,10 @@ pub enum Error {
         "the storage registry on {address} could be reached from other machines, which needs certificates: give --root, --certificate and --key, or name a loopback address with --storage-listen"
     )]
     PlainStorage { address: SocketAddr },
+    #[error(
+        "{address} can be reached from other machines, and without certificates any machine there could read the secrets of machine classes; give --root, --certificate and --key, or say --drivers-listen 127.0.0.1:5000"
+    )]
+    PlainDrivers { address: SocketAddr },
     #[error(transparent)]
     Tls(#[from] orrery_pki::Error),
     #[error("the kinds cannot be registered: {0}")]
@@ -77,6 +83,7 @@ pub struct Server {
     /// Different for each start.
     id: String,
     listener: Listener,
+    drivers: Option<DriversPort>,
     storage: Option<storage::Bound>,
     engine: Arc<dyn Engine>,
     store: Store,
@@ -90,6 +97,7 @@ impl Server {
     pub async fn open(options: ServerOptions) -> Result<Self, Error> {
         let tls = options.tls.load()?;
         let listener = bind(&options, tls.as_ref()).await?;
+        let drivers = DriversPort::bind(options.drivers, options.listen, tls.as_ref()).await?;
         let storage = storage::bind(&options, tls).await?;
         let engine = open_engine(&options.store).await?;
         let cached = orrery_store::StoreOptions {
@@ -105,16 +113,21 @@ impl Server {
             .descriptors(orrery_proto::FILE_DESCRIPTOR_SET);
         let scheme = rules(scheme).build()?;
         let builder = Hub::builder(Arc::new(scheme), store.clone());
-        let hub = orrery_lifecycle::register(orrery_volumes::register(Fleet::register(builder)))
-            .build()?;
+        let builder = orrery_machines::resources::register(orrery_volumes::register(builder));
+        let hub = orrery_lifecycle::register(Fleet::register(builder)).build()?;
         orrery_lifecycle::ensure_projects(&hub).await?;
         let id = uuid::Uuid::new_v4().to_string();
-        Ok(Self { id, listener, storage, engine, store, hub, metrics })
+        Ok(Self { id, listener, drivers, storage, engine, store, hub, metrics })
     }
 
     pub fn address(&self) -> Result<SocketAddr, Error> {
         let address = SocketAddr::from(([0, 0, 0, 0], 0));
         self.listener.address().map_err(|cause| Error::Listen { address, cause })
+    }
+
+    /// Where machine drivers register, if they can.
+    pub fn drivers_address(&self) -> Option<SocketAddr> {
+        self.drivers.as_ref().and_then(DriversPort::address)
     }
 
     /// Where the storage registry listens, if it does.
@@ -136,7 +149,8 @@ impl Server {
     pub fn spawn(mut self, tasks: &mut Tasks) -> Result<Connections, Error> {
         let stop = tasks.stop_token();
         let fleet = Fleet::spawn(&self.hub, &self.id, tasks)?;
-        self.spawn_leases(&fleet, tasks);
+        let machines = machines::spawn(&self.hub, &self.id, self.drivers.take(), tasks)?;
+        self.spawn_leases(&fleet, machines, tasks);
         let gate = Gate::new(self.metrics.requests().clone());
         let front = Front::new(HubApi::new(self.hub.clone()), gate.clone());
         if let Some(storage) = self.storage.take() {
@@ -168,7 +182,7 @@ impl Server {
 
 impl Server {
     /// This server's own lease, by which others know that it is there; and the one of the leader.
-    fn spawn_leases(&self, fleet: &Arc<Fleet>, tasks: &mut Tasks) {
+    fn spawn_leases(&self, fleet: &Arc<Fleet>, machines: Arc<Edge>, tasks: &mut Tasks) {
         let candidate =
             |name: String| Leadership { hub: self.hub.clone(), name, holder: self.id.clone() };
         let stop = tasks.stop_token();
@@ -179,11 +193,13 @@ impl Server {
         let to_controllers = self.storage.as_ref().map(storage::Bound::proxy_config);
         let term: Term = Box::new(move |hub, over| {
             let (assignments, leading) = (assignments.clone(), leading.clone());
-            let to_controllers = to_controllers.clone();
+            let (machines, to_controllers) = (machines.clone(), to_controllers.clone());
             Box::pin(async move {
                 let mut tasks = Tasks::new(over);
                 orrery_lifecycle::spawn(&hub, &mut tasks).map_err(|e| e.to_string())?;
                 orrery_fleet::leader::spawn(&hub, assignments, &mut tasks)
+                    .map_err(|e| e.to_string())?;
+                orrery_machines::resources::spawn_leader(&hub, &machines, &mut tasks)
                     .map_err(|e| e.to_string())?;
                 orrery_volumes::spawn_leader(&hub, to_controllers, &mut tasks)
                     .map_err(|e| e.to_string())?;
@@ -201,7 +217,7 @@ impl Server {
 
 /// What resources must be like beyond what their definitions say.
 pub fn rules(scheme: SchemeBuilder) -> SchemeBuilder {
-    orrery_volumes::rules(Fleet::rules(scheme))
+    orrery_volumes::rules(orrery_machines::resources::rules(Fleet::rules(scheme)))
 }
 
 /// Forgets old history, so that the store does not grow with every change.

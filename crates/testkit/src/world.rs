@@ -4,7 +4,9 @@ use orrery_client::{Commander, Endpoint};
 use orrery_hub::{Error, Hub, ObjectName};
 use orrery_pki::{TlsFiles, TlsMaterial};
 use orrery_runtime::Tasks;
-use orrery_server::{Connections, EtcdOptions, Server, ServerOptions, StorageListen, StoreOptions};
+use orrery_server::{
+    Connections, DriversListen, EtcdOptions, Server, ServerOptions, StorageListen, StoreOptions,
+};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,6 +20,8 @@ pub const SOON: Duration = Duration::from_secs(30);
 /// A running server.
 pub struct World {
     pub url: String,
+    /// Where machine drivers register.
+    pub drivers: SocketAddr,
     pub hub: Hub,
     /// Where the storage registry listens.
     pub storage: SocketAddr,
@@ -58,6 +62,7 @@ impl World {
         };
         let options = ServerOptions {
             listen: options.listen.unwrap_or_else(|| ([127, 0, 0, 1], 0).into()),
+            drivers: DriversListen::Default,
             store,
             tls: options.tls,
             allow_plain: false,
@@ -68,6 +73,7 @@ impl World {
         let address = server.address().expect("it is bound");
         let url = format!("{}://{address}", server.scheme_name());
         let storage = server.storage_address().expect("it listens for storage controllers");
+        let drivers = server.drivers_address().expect("a free port");
         let hub = server.hub().clone();
         let stop = CancellationToken::new();
         let mut tasks = Tasks::new(stop.clone());
@@ -75,7 +81,7 @@ impl World {
         let mut running = JoinSet::new();
         running.spawn(tasks.run(SOON));
         let _stop_on_drop = stop.clone().drop_guard();
-        Self { url, hub, storage, connections, stop, running, _stop_on_drop }
+        Self { url, drivers, hub, storage, connections, stop, running, _stop_on_drop }
     }
 
     /// How a client reaches it.

@@ -4,6 +4,7 @@
 //! means is said here and nowhere else: help, man pages, completion and the reference are made
 //! from it.
 mod connection;
+mod driver;
 mod examples;
 mod manage;
 mod resources;
@@ -11,6 +12,7 @@ mod run;
 mod values;
 
 pub use connection::{Connection, Tls};
+pub use driver::{AwsDriver, DriverArguments, DriverCommand, DriverConnection, ProcessDriver};
 pub use manage::{
     ApiResourcesArguments, BackupArguments, CompletionArguments, ContextArguments, ContextCommand,
     ContextSet, ExplainArguments, KindFormat, KubeconfigArguments, ManArguments,
@@ -70,6 +72,9 @@ pub enum Command {
     /// Run a driver of the Container Storage Interface
     #[command(after_help = examples::CSI)]
     Csi(CsiArguments),
+    /// Run a machine driver: the part that makes machines at a provider
+    #[command(after_help = examples::DRIVER)]
+    Driver(DriverArguments),
     /// Create or change resources from files
     #[command(after_help = examples::APPLY)]
     Apply(ApplyArguments),

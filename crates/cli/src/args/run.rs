@@ -1,7 +1,7 @@
 //! Commands that run for as long as they are let.
 use super::Tls;
 use clap::Args;
-use orrery_server::StorageListen;
+use orrery_server::{DriversListen, StorageListen};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -10,6 +10,9 @@ pub struct UpArguments {
     /// Address to listen on
     #[arg(long, default_value = "127.0.0.1:7443")]
     pub listen: SocketAddr,
+    /// Address to listen on for machine drivers, or off [default: port 5000 of the host of --listen]
+    #[arg(long, value_name = "ADDRESS|off")]
+    pub drivers_listen: Option<DriversListen>,
     /// Folder that holds everything [default: ~/.local/share/orrery]
     #[arg(long, env = "ORRERY_DATA_DIR", value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,
@@ -25,6 +28,9 @@ pub struct ServerArguments {
     /// Address to listen on
     #[arg(long, default_value = "127.0.0.1:7443")]
     pub listen: SocketAddr,
+    /// Address to listen on for machine drivers, or off [default: port 5000 of the host of --listen]
+    #[arg(long, value_name = "ADDRESS|off")]
+    pub drivers_listen: Option<DriversListen>,
     /// Folder that holds everything [default: ~/.local/share/orrery]
     #[arg(long, env = "ORRERY_DATA_DIR", value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,

@@ -9,6 +9,7 @@ mod delete;
 mod deleting;
 mod describe;
 mod diff;
+mod driver;
 mod edit;
 mod editor;
 mod events;
@@ -40,7 +41,11 @@ pub fn run(arguments: Arguments) -> ExitCode {
     let Arguments { global, command } = arguments;
     let long_lived = matches!(
         command,
-        Command::Server(_) | Command::Agent(_) | Command::StorageController(_) | Command::Csi(_)
+        Command::Server(_)
+            | Command::Agent(_)
+            | Command::Driver(_)
+            | Command::StorageController(_)
+            | Command::Csi(_)
     );
     let default_log = if long_lived { "info" } else { "warn" };
     // Where 1 is an answer, a failure is something else.
@@ -61,6 +66,7 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<()> {
         Command::Agent(arguments) => Box::pin(agent::run(arguments)).await,
         Command::StorageController(arguments) => Box::pin(storage::controller(arguments)).await,
         Command::Csi(arguments) => Box::pin(storage::csi(arguments)).await,
+        Command::Driver(arguments) => Box::pin(driver::run(arguments)).await,
         Command::Apply(arguments) => apply::run(global, arguments).await,
         Command::Get(arguments) => get::run(global, arguments).await,
         Command::Describe(arguments) => describe::run(global, arguments).await,

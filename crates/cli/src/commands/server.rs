@@ -19,6 +19,7 @@ pub async fn run(arguments: ServerArguments) -> anyhow::Result<()> {
     let data = paths::data(arguments.data_dir)?;
     let options = ServerOptions {
         listen: arguments.listen,
+        drivers: arguments.drivers_listen.unwrap_or_default(),
         store: store(&arguments.store, &data)?,
         tls: arguments.tls.files(),
         allow_plain: arguments.allow_plain,
@@ -30,6 +31,9 @@ pub async fn run(arguments: ServerArguments) -> anyhow::Result<()> {
     };
     let server = Server::open(options).await?;
     let address = server.address()?;
+    if let Some(drivers) = server.drivers_address() {
+        tracing::info!("machine drivers register at {drivers}");
+    }
     let scheme = server.scheme_name();
     let stop = CancellationToken::new();
     let mut tasks = Tasks::new(stop.clone());

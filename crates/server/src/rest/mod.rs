@@ -88,8 +88,16 @@ pub fn router(
     let discovery = Discovery::new(&catalog);
     let openapi = OpenApi::new(hub.scheme());
     let uploads = artifacts::Uploads::default();
-    let rest = Rest { hub: hub.clone(), catalog, discovery, openapi, gate, metrics, uploads, stop };
-    let rest = Arc::new(rest);
+    let rest = Arc::new(Rest {
+        hub: hub.clone(),
+        catalog,
+        discovery,
+        openapi,
+        gate,
+        metrics,
+        uploads,
+        stop,
+    });
     let routes = Router::new()
         .route("/metrics", get(metrics::metrics))
         .route("/openapi/v2", get(openapi::v2))
@@ -102,8 +110,8 @@ pub fn router(
     let routes = routes
         .layer(axum::middleware::from_fn(compress::large))
         .layer(axum::middleware::from_fn(access::only_users))
-        .layer(gated);
-    let routes = routes.with_state(rest);
+        .layer(gated)
+        .with_state(rest);
     Ok(routes.merge(health::router(hub)))
 }
 
