@@ -1,7 +1,7 @@
 //! Requests of the dialect at the gate.
 use super::Rest;
 use super::failure::Failure;
-use super::path::{self, Sub, Target};
+use super::path::{self, Target};
 use super::query::Query;
 use crate::gate::{Asked, Caller, Transport};
 use axum::body::Body;
@@ -10,7 +10,7 @@ use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use futures::StreamExt as _;
-use orrery_hub::{Error, ObjectName, Part};
+use orrery_hub::{Error, ObjectName};
 use std::sync::Arc;
 use tracing::Instrument as _;
 
@@ -60,13 +60,7 @@ fn asked(rest: &Rest, request: &Request) -> Asked {
         }
         Some(Target::Object { resource, name, sub }) => {
             let asked = Asked::of(verb(method), &resource.kind, &name.project, &name.name);
-            let subresource = match sub {
-                Sub::Part(Part::Main) => "",
-                Sub::Part(Part::Status) => "status",
-                Sub::Scale => "scale",
-                Sub::Artifacts | Sub::Artifact(_) => "artifacts",
-            };
-            Asked { subresource, ..asked }
+            Asked { subresource: sub.name(), ..asked }
         }
         Some(
             Target::CoreVersions
