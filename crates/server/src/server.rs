@@ -1,13 +1,17 @@
 //! Putting it together.
 use crate::api::{Front, HubApi};
-use crate::gate::Gate;
+use crate::audit::{self, Audit};
+use crate::gate::{self, Gate};
 use crate::grpc::commands::Commands;
 use crate::grpc::hub::HubService;
+use crate::limits::{Connections as ConnectionLimits, Ledger};
 use crate::listener::Listener;
 use crate::machines::{self, DriversPort};
 use crate::metrics::Metrics;
 use crate::options::{ServerOptions, StoreOptions};
 use crate::rest;
+use crate::sealing::{self, KeySource, Rotation, Sealer};
+use crate::secrets;
 use crate::storage;
 use orrery_api::{Scheme, SchemeBuilder, SchemeError};
 use orrery_fleet::Fleet;
@@ -59,6 +63,10 @@ pub enum Error {
     Store(#[from] orrery_store::Error),
     #[error("cannot prepare the hub: {0}")]
     Hub(#[from] orrery_hub::Error),
+    #[error("cannot open the audit log: {0}")]
+    Audit(std::io::Error),
+    #[error(transparent)]
+    Encryption(#[from] sealing::Error),
     #[error("cannot offer gRPC reflection: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
 }
@@ -88,7 +96,10 @@ pub struct Server {
     engine: Arc<dyn Engine>,
     store: Store,
     hub: Hub,
-    metrics: Metrics,
+    metrics: Arc<Metrics>,
+    sealer: Arc<Sealer>,
+    gate: Gate,
+    writing: Option<audit::Writing>,
 }
 
 impl Server {
@@ -96,28 +107,51 @@ impl Server {
     /// accepted by the kernel, and they are answered as soon as [`Server::spawn`] was called.
     pub async fn open(options: ServerOptions) -> Result<Self, Error> {
         let tls = options.tls.load()?;
-        let listener = bind(&options, tls.as_ref()).await?;
+        let metrics = Arc::new(Metrics::new());
+        let limits = options.operations.limits.clone();
+        let connections = ConnectionLimits::new(&limits, &mut metrics.registry());
+        let listener = bind(&options, tls.as_ref(), connections).await?;
         let drivers = DriversPort::bind(options.drivers, options.listen, tls.as_ref()).await?;
         let storage = storage::bind(&options, tls).await?;
-        let engine = open_engine(&options.store).await?;
-        let cached = orrery_store::StoreOptions {
-            // What is watched and listed; leases and artifacts are read where they are.
-            prefix: orrery_hub::OBJECTS.to_owned(),
-            ..orrery_store::StoreOptions::default()
-        };
-        let mut metrics = Metrics::new();
-        let store = Store::start(metrics.measured(engine.clone()), cached).await?;
-        metrics.of_store(&store, options.store.folder());
+        let ledger = Ledger::new(limits, &mut metrics.registry());
+        let audit = Audit::open(options.operations.audit.as_ref(), &mut metrics.registry());
+        let (audit, writing) = audit.map_err(Error::Audit)?;
         let scheme = Scheme::builder()
             .group_suffix(options.group_suffix)
             .descriptors(orrery_proto::FILE_DESCRIPTOR_SET);
-        let scheme = rules(scheme).build()?;
-        let builder = Hub::builder(Arc::new(scheme), store.clone());
+        let scheme = Arc::new(rules(scheme).build()?);
+        let engine = open_engine(&options.store).await?;
+        let source = key_source(options.operations.key, &options.store);
+        let prefixes = orrery_hub::secret_prefixes(&scheme);
+        let sealer = Arc::new(sealing::agree(&*engine, source, prefixes).await?);
+        let opened = orrery_store::sealed(engine.clone(), sealer.clone());
+        let cached = orrery_store::StoreOptions {
+            // What is watched and listed; leases and artifacts are read where they are.
+            prefix: orrery_hub::OBJECTS.to_owned(),
+            terms: Some(Arc::new(orrery_hub::ObjectTerms::new(&scheme))),
+            ..orrery_store::StoreOptions::default()
+        };
+        let store = Store::start(metrics.measured(opened), cached).await?;
+        metrics.of_store(&store, options.store.folder());
+        let builder = secrets::register(Hub::builder(scheme, store.clone()));
         let builder = orrery_machines::resources::register(orrery_volumes::register(builder));
         let hub = orrery_lifecycle::register(Fleet::register(builder)).build()?;
         orrery_lifecycle::ensure_projects(&hub).await?;
         let id = uuid::Uuid::new_v4().to_string();
-        Ok(Self { id, listener, drivers, storage, engine, store, hub, metrics })
+        let gate = Gate::new(metrics.requests().clone(), ledger, audit, hub.clock().clone());
+        Ok(Self {
+            id,
+            listener,
+            drivers,
+            storage,
+            engine,
+            store,
+            hub,
+            metrics,
+            sealer,
+            gate,
+            writing,
+        })
     }
 
     pub fn address(&self) -> Result<SocketAddr, Error> {
@@ -151,23 +185,28 @@ impl Server {
         let fleet = Fleet::spawn(&self.hub, &self.id, tasks)?;
         let machines = machines::spawn(&self.hub, &self.id, self.drivers.take(), tasks)?;
         self.spawn_leases(&fleet, machines, tasks);
-        let gate = Gate::new(self.metrics.requests().clone());
+        self.spawn_operations(tasks);
+        let gate = self.gate.clone();
         let front = Front::new(HubApi::new(self.hub.clone()), gate.clone());
         if let Some(storage) = self.storage.take() {
             storage.spawn(&self.hub, tasks)?;
         }
         let agents = AgentConnections::new(fleet.clone(), stop.clone());
-        let commands = Arc::new(Commands::new(front.clone(), self.engine.clone(), fleet.clone()));
+        let rotation = Rotation::new(self.engine.clone(), self.sealer.clone(), &self.id);
+        let (entered, engine, figures) = (front.clone(), self.engine.clone(), self.metrics.clone());
+        let commands = Commands::new(entered, engine, fleet.clone(), rotation, figures);
+        let commands = Arc::new(commands);
         let commanders = CommanderConnections::new(commands, stop.clone());
         let connections = Connections { agents: agents.clone(), commanders: commanders.clone() };
         self.metrics.of_peers(&fleet, &commanders);
         let router = grpc_routes(front, agents.clone(), commanders.clone())?;
-        let connected = self.metrics.connections();
-        let rest = rest::router(self.hub, gate, Arc::new(self.metrics), stop.clone())?;
+        let connects = axum::middleware::from_fn_with_state(gate.clone(), gate::connects);
+        let router = router.layer(connects);
+        let rest = rest::router(self.hub, gate, self.metrics, stop.clone())?;
         let router = router.reset_fallback().merge(rest).fallback(rest::unknown);
         let (listener, store, engine) = (self.listener, self.store, self.engine);
         tasks.spawn("listener", OnEnd::StopAll, async move {
-            let outcome = listener.serve(router, connected, stop).await;
+            let outcome = listener.serve(router, stop).await;
             agents.drained().await;
             commanders.drained().await;
             outcome
@@ -181,6 +220,17 @@ impl Server {
 }
 
 impl Server {
+    /// What follows from what operators decide: which key seals, and the audit log.
+    fn spawn_operations(&mut self, tasks: &mut Tasks) {
+        let stop = tasks.stop_token();
+        let (engine, sealer) = (self.engine.clone(), self.sealer.clone());
+        let keys = sealing::follow(engine, sealer, self.id.clone(), stop.clone());
+        tasks.spawn("encryption-keys", OnEnd::StopAll, keys);
+        if let Some(writing) = self.writing.take() {
+            tasks.spawn("audit-log", OnEnd::StopAll, writing.run(stop));
+        }
+    }
+
     /// This server's own lease, by which others know that it is there; and the one of the leader.
     fn spawn_leases(&self, fleet: &Arc<Fleet>, machines: Arc<Edge>, tasks: &mut Tasks) {
         let candidate =
@@ -258,7 +308,11 @@ fn grpc_routes(
     Ok(routes.routes().into_axum_router())
 }
 
-async fn bind(options: &ServerOptions, tls: Option<&TlsMaterial>) -> Result<Listener, Error> {
+async fn bind(
+    options: &ServerOptions,
+    tls: Option<&TlsMaterial>,
+    connections: ConnectionLimits,
+) -> Result<Listener, Error> {
     let address = options.listen;
     if tls.is_none() && !address.ip().is_loopback() {
         if !options.allow_plain {
@@ -268,7 +322,16 @@ async fn bind(options: &ServerOptions, tls: Option<&TlsMaterial>) -> Result<List
     }
     let tcp = TcpListener::bind(address).await;
     let tcp = tcp.map_err(|cause| Error::Listen { address, cause })?;
-    Ok(Listener::new(tcp, tls.map(|tls| tls.server_config(ClientAuth::Optional))))
+    let tls = tls.map(|tls| tls.server_config(ClientAuth::Optional));
+    Ok(Listener::new(tcp, tls, connections))
+}
+
+/// What ends with the process needs no key that outlives it.
+fn key_source(given: KeySource, store: &StoreOptions) -> KeySource {
+    match (given, store) {
+        (KeySource::None, StoreOptions::Memory) => KeySource::Fresh,
+        (given, _) => given,
+    }
 }
 
 async fn open_engine(options: &StoreOptions) -> Result<Arc<dyn Engine>, Error> {

@@ -29,6 +29,10 @@ pub const DRIVER_PROCESS: &str = "Example:
   orrery apply -f examples/machines.yaml
   orrery get machines -p machines --watch";
 
+pub const DRIVER_QEMU: &str = "Example:
+  orrery driver qemu
+  orrery get drivers";
+
 pub const DRIVER_AWS: &str = "Example:
   orrery driver aws --owner production --server orrery.example:5000 \\
     --root ca.pem --certificate driver.pem --key driver-key.pem";
@@ -129,6 +133,13 @@ pub const BACKUP: &str = "Example:
 
 pub const RESTORE: &str = "Example:
   orrery restore monday.backup --data-dir /var/lib/orrery-restored";
+
+pub const TOP: &str = "Example:
+  orrery top server --interval 5";
+
+pub const SECRETS: &str = "Examples:
+  orrery secrets rotate-key
+  orrery secrets status";
 
 pub const LOGS: &str = "Examples:
   orrery logs hello -p hello

@@ -1,5 +1,5 @@
 //! Commands that run for as long as they are let.
-use super::Tls;
+use super::{OperationsArguments, Tls};
 use clap::Args;
 use orrery_server::{DriversListen, StorageListen};
 use std::net::SocketAddr;
@@ -21,6 +21,8 @@ pub struct UpArguments {
     /// Name of the agent beside the server
     #[arg(long, default_value = "local")]
     pub name: String,
+    #[command(flatten)]
+    pub operations: OperationsArguments,
 }
 
 #[derive(Debug, Args)]
@@ -36,6 +38,8 @@ pub struct ServerArguments {
     pub data_dir: Option<PathBuf>,
     #[command(flatten)]
     pub store: StoreArguments,
+    #[command(flatten)]
+    pub operations: OperationsArguments,
     #[command(flatten)]
     pub storage: StorageArguments,
     /// Take plain connections from other machines too; only for networks that are safe
