@@ -50,6 +50,14 @@ pub const BENCHES: &[Suite] = &[
         arguments: &[],
         environment: &[],
     },
+    Suite {
+        name: "proxy",
+        about: "calls through the storage proxy, beside Envoy and nginx",
+        package: "orrery-volumes",
+        target: Target::Bench("proxy"),
+        arguments: &[],
+        environment: &[],
+    },
 ];
 pub const SOAKS: &[Suite] = &[
     Suite {
