@@ -68,6 +68,14 @@ pub const SOAKS: &[Suite] = &[
         arguments: &["--nocapture", "soak::replicas_that_die"],
         environment: &[("ORRERY_SOAK", "15")],
     },
+    Suite {
+        name: "fuzz",
+        about: "libFuzzer on every decoder of the API: soak fuzz [SECONDS [TARGET...]]",
+        package: "orrery-fuzz",
+        target: Target::Example("soak"),
+        arguments: &[],
+        environment: &[],
+    },
 ];
 
 pub fn bench(words: &[&str]) -> Result<bool> {

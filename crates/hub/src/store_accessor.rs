@@ -66,14 +66,16 @@ impl StoreAccessor {
         })
     }
 
-    /// The first of these entries that are selected, and where to go on.
+    /// The first of these entries that are selected, and where to go on. `left` counts those that
+    /// are left, where nothing is selected.
     fn page<'a>(
         &self,
         revision: Revision,
         entries: impl Iterator<Item = &'a Arc<Entry>>,
         options: &ListOptions,
+        left: impl FnOnce() -> u64,
     ) -> Result<Page<Encoded>, Error> {
-        let mut page = Page { items: Vec::new(), revision, continue_from: None };
+        let mut page = Page { items: Vec::new(), revision, continue_from: None, remaining: None };
         let mut last: Option<&Arc<Entry>> = None;
         for entry in entries {
             let found = encode_at(&self.kind, entry, entry.modified)?;
@@ -81,7 +83,10 @@ impl StoreAccessor {
                 continue;
             }
             if 0 < options.limit && page.items.len() == options.limit {
-                let cursor = last.map(|last| Cursor { revision, after: last.key.to_string() });
+                let selects = !options.labels.is_empty() || !options.fields.is_empty();
+                page.remaining = (!selects).then(|| left().saturating_sub(page.items.len() as u64));
+                let (after, remaining) = (last.map(|last| last.key.to_string()), page.remaining);
+                let cursor = after.map(|after| Cursor { revision, after, remaining });
                 page.continue_from = cursor.map(|cursor| cursor.encode());
                 break;
             }
@@ -91,9 +96,9 @@ impl StoreAccessor {
         Ok(page)
     }
 
-    async fn snapshot(&self, cursor: Option<&Cursor>) -> Result<Snapshot, Error> {
-        match cursor {
-            Some(cursor) => self.store.snapshot_at(cursor.revision).await.map_err(from_store),
+    async fn snapshot(&self, at: Option<Revision>) -> Result<Snapshot, Error> {
+        match at {
+            Some(revision) => self.store.snapshot_at(revision).await.map_err(from_store),
             None => self.store.snapshot().await.map_err(from_store),
         }
     }
@@ -122,7 +127,11 @@ impl Accessor for StoreAccessor {
         let before = object.resource_version().to_owned();
         object.set_resource_version("");
         let put = Op::put(self.key(&name), object.encode(), expect);
-        let revision = if options.dry_run {
+        let revision = if let Some(batch) = options.batch {
+            let put = if options.dry_run { refusal::checked(put) } else { put };
+            batch.add(std::iter::once(put).chain(options.guards));
+            before
+        } else if options.dry_run {
             let checks = refusal::checks(options.guards);
             self.commit(refusal::checked(put), &name, checks).await?;
             before
@@ -138,6 +147,11 @@ impl Accessor for StoreAccessor {
         let at = options.revision.unwrap_or(entry.modified);
         let mut object = decode(&self.kind, &entry)?;
         let delete = Op::delete(self.key(&options.name), at);
+        if let Some(batch) = options.batch {
+            let delete = if options.dry_run { refusal::checked(delete) } else { delete };
+            batch.add(std::iter::once(delete).chain(options.guards));
+            return Ok(Deleted { object, gone: true });
+        }
         if options.dry_run {
             let checks = refusal::checks(options.guards);
             self.commit(refusal::checked(delete), &options.name, checks).await?;
@@ -168,7 +182,8 @@ impl Accessor for StoreAccessor {
 
     async fn list_encoded(&self, options: ListOptions) -> Result<Page<Encoded>, Error> {
         let cursor = options.continue_from.as_deref().map(Cursor::decode).transpose()?;
-        let snapshot = self.snapshot(cursor.as_ref()).await?;
+        let at = cursor.as_ref().map(|cursor| cursor.revision).or(options.at);
+        let snapshot = self.snapshot(at).await?;
         // A list of one name in one project is a look-up, not a scan.
         let project = options.project.as_deref().or(options.fields.exact("metadata.project"));
         let prefix = match (project, options.fields.exact("metadata.name")) {
@@ -176,21 +191,23 @@ impl Accessor for StoreAccessor {
             (Some(id), None) => self.keys.project(id),
             (None, _) => self.keys.all().to_owned(),
         };
-        let after = match cursor {
+        let (after, known) = match cursor {
             // No key is empty, so everything comes after the empty one.
-            None => String::new(),
-            Some(cursor) if cursor.after.starts_with(&prefix) => cursor.after,
+            None => (String::new(), None),
+            Some(cursor) if cursor.after.starts_with(&prefix) => (cursor.after, cursor.remaining),
             Some(_) => return Err(foreign_token()),
         };
+        // Only the first page counts: the others know what the one before has left.
+        let left = || known.unwrap_or_else(|| snapshot.range(&prefix).count() as u64);
         let ListOptions { labels, fields, .. } = &options;
         match index::candidates(&snapshot, &self.kind, &prefix, &after, labels, fields) {
             Some(keys) => {
                 let entries = keys.iter().filter_map(|key| snapshot.get(key));
-                self.page(snapshot.revision(), entries, &options)
+                self.page(snapshot.revision(), entries, &options, left)
             }
             None => {
                 let entries = snapshot.range_after(&prefix, &after);
-                self.page(snapshot.revision(), entries, &options)
+                self.page(snapshot.revision(), entries, &options, left)
             }
         }
     }

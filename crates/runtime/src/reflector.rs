@@ -91,7 +91,8 @@ impl<T: prost::Message + prost::Name + Default> Reflector<T> {
         let mut seen = BTreeSet::new();
         while let Some(event) = events.next().await {
             let event = event?;
-            if let WatchEvent::Bookmark(_) = event {
+            if let WatchEvent::Bookmark(revision) = event {
+                self.view.advance(revision);
                 return Ok(seen);
             }
             seen.extend(self.take(event)?);
@@ -103,12 +104,18 @@ impl<T: prost::Message + prost::Name + Default> Reflector<T> {
         let (object, present) = match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, true),
             WatchEvent::Deleted(object) => (object, false),
-            WatchEvent::Bookmark(_) => return Ok(None),
+            WatchEvent::Bookmark(revision) => {
+                self.view.advance(revision);
+                return Ok(None);
+            }
         };
         let meta = object.meta().map_err(unreadable::<T>)?;
+        // An object from a watch always says its revision.
+        let revision = meta.resource_version.parse().unwrap_or_default();
         let name = ObjectName::new(meta.project, meta.name);
         let new = if present { Some(object.typed().map_err(unreadable::<T>)?) } else { None };
         self.tell(name.clone(), new);
+        self.view.advance(revision);
         Ok(Some(name))
     }
 

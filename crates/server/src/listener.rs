@@ -1,4 +1,5 @@
 //! Connections: accepted, encrypted where asked for, and served until the end.
+use crate::stalled::Stalled;
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -6,6 +7,7 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use orrery_fleet::middleware::Peer;
 use orrery_pki::Identity;
+use prometheus_client::metrics::gauge::Gauge;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +52,12 @@ impl Listener {
     }
 
     /// Serves until it is told to stop; then no new connection is taken and the open ones end.
-    pub async fn serve(self, router: Router, stop: CancellationToken) -> std::io::Result<()> {
+    pub async fn serve(
+        self,
+        router: Router,
+        connected: Gauge,
+        stop: CancellationToken,
+    ) -> std::io::Result<()> {
         let connections = TaskTracker::new();
         let graceful = Arc::new(GracefulShutdown::new());
         let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -62,7 +69,12 @@ impl Listener {
             let peer = Peer { address: Some(address), ..Peer::default() };
             let serving =
                 serve_one(tcp, self.tls.clone(), peer, router.clone(), graceful.clone(), permit);
-            connections.spawn(serving);
+            let connected = connected.clone();
+            connections.spawn(async move {
+                connected.inc();
+                serving.await;
+                connected.dec();
+            });
         }
         drop(self.tcp);
         connections.close();
@@ -111,26 +123,28 @@ async fn serve_one(
     }
     let address = peer.address;
     let outcome = match tls {
-        None => serve_http(tcp, peer, router, graceful).await,
-        Some(tls) => match tokio::time::timeout(HEAD_TIMEOUT, tls.accept(tcp)).await {
-            Ok(Ok(stream)) => {
-                peer.encrypted = true;
-                peer.identity = identity(&stream);
-                serve_http(stream, peer, router, graceful).await
+        None => serve_http(Stalled::new(tcp), peer, router, graceful).await,
+        Some(tls) => {
+            match tokio::time::timeout(HEAD_TIMEOUT, tls.accept(Stalled::new(tcp))).await {
+                Ok(Ok(stream)) => {
+                    peer.encrypted = true;
+                    peer.identity = identity(&stream);
+                    serve_http(stream, peer, router, graceful).await
+                }
+                Ok(Err(error)) => {
+                    tracing::warn!(?address, %error, "TLS handshake refused");
+                    Ok(())
+                }
+                Err(_) => Ok(()),
             }
-            Ok(Err(error)) => {
-                tracing::warn!(?address, %error, "TLS handshake refused");
-                Ok(())
-            }
-            Err(_) => Ok(()),
-        },
+        }
     };
     if let Err(error) = outcome {
         tracing::debug!(?address, error, "connection ended");
     }
 }
 
-fn identity(stream: &tokio_rustls::server::TlsStream<TcpStream>) -> Option<Identity> {
+fn identity(stream: &tokio_rustls::server::TlsStream<Stalled<TcpStream>>) -> Option<Identity> {
     let chain = stream.get_ref().1.peer_certificates()?;
     Identity::from_chain(chain)
         .inspect_err(|error| tracing::warn!(%error, "cannot read a client certificate"))

@@ -4,7 +4,9 @@ use orrery_client::{Commander, Endpoint};
 use orrery_hub::{Error, Hub, ObjectName};
 use orrery_pki::{TlsFiles, TlsMaterial};
 use orrery_runtime::Tasks;
-use orrery_server::{Connections, EtcdOptions, Server, ServerOptions, StoreOptions};
+use orrery_server::{
+    Connections, DriversListen, EtcdOptions, Server, ServerOptions, StorageListen, StoreOptions,
+};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,7 +20,11 @@ pub const SOON: Duration = Duration::from_secs(30);
 /// A running server.
 pub struct World {
     pub url: String,
+    /// Where machine drivers register.
+    pub drivers: SocketAddr,
     pub hub: Hub,
+    /// Where the storage registry listens.
+    pub storage: SocketAddr,
     pub connections: Connections,
     stop: CancellationToken,
     running: JoinSet<Result<(), orrery_runtime::TaskError>>,
@@ -56,14 +62,18 @@ impl World {
         };
         let options = ServerOptions {
             listen: options.listen.unwrap_or_else(|| ([127, 0, 0, 1], 0).into()),
+            drivers: DriversListen::Default,
             store,
             tls: options.tls,
             allow_plain: false,
             group_suffix: orrery_api::DEFAULT_GROUP_SUFFIX.to_owned(),
+            storage: StorageListen::At(([127, 0, 0, 1], 0).into()),
         };
         let server = Server::open(options).await.expect("a server on a free port");
         let address = server.address().expect("it is bound");
         let url = format!("{}://{address}", server.scheme_name());
+        let storage = server.storage_address().expect("it listens for storage controllers");
+        let drivers = server.drivers_address().expect("a free port");
         let hub = server.hub().clone();
         let stop = CancellationToken::new();
         let mut tasks = Tasks::new(stop.clone());
@@ -71,7 +81,7 @@ impl World {
         let mut running = JoinSet::new();
         running.spawn(tasks.run(SOON));
         let _stop_on_drop = stop.clone().drop_guard();
-        Self { url, hub, connections, stop, running, _stop_on_drop }
+        Self { url, drivers, hub, storage, connections, stop, running, _stop_on_drop }
     }
 
     /// How a client reaches it.

@@ -12,9 +12,10 @@ const PREFIX: &str = "orrery-";
 const ARROWS: &[(&str, &[&str])] = &[
     ("proto", &[]),
     ("pki", &[]),
+    ("seal", &[]),
     ("store", &[]),
     ("api", &["proto"]),
-    ("hub", &["api", "store", "proto"]),
+    ("hub", &["api", "store", "proto", "seal"]),
     ("runtime", &["api", "hub", "proto"]),
     // One domain each; they meet in the store and never know each other.
     ("lifecycle", DOMAIN),
@@ -36,6 +37,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "pki",
             "proto",
             "runtime",
+            "seal",
             "store",
             "volumes",
         ],
@@ -55,11 +57,13 @@ const ARROWS: &[(&str, &[&str])] = &[
             "pki",
             "proto",
             "runtime",
+            "seal",
             "server",
             "storage-node",
             "store",
         ],
     ),
+    ("fuzz", &["api", "hub", "pki", "server"]),
     (
         "testkit",
         &[
@@ -76,6 +80,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "pki",
             "proto",
             "runtime",
+            "seal",
             "server",
             "storage-node",
             "store",

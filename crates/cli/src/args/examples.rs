@@ -10,6 +10,29 @@ pub const SERVER: &str = "Example:
 pub const AGENT: &str = "Example:
   orrery agent --name edge-1 --server http://127.0.0.1:7443";
 
+pub const STORAGE_CONTROLLER: &str = "Examples:
+  orrery storage-controller --id host-1
+  orrery storage-controller --id host-1 --registry registry:8999 --listen 10.0.0.5:8998 \\
+    --root ca.pem --certificate host-1.pem --key host-1.key
+  orrery get storagecontrollers";
+
+pub const CSI: &str = "Examples:
+  orrery csi --endpoint unix:///run/csi/csi.sock --node-id host-1
+  orrery csi --endpoint unix:///run/csi/csi.sock --node-id host-1 --registry registry:8999";
+
+pub const DRIVER: &str = "Examples:
+  orrery driver process
+  orrery driver aws --owner production --server orrery.example:5000";
+
+pub const DRIVER_PROCESS: &str = "Example:
+  orrery driver process
+  orrery apply -f examples/machines.yaml
+  orrery get machines -p machines --watch";
+
+pub const DRIVER_AWS: &str = "Example:
+  orrery driver aws --owner production --server orrery.example:5000 \\
+    --root ca.pem --certificate driver.pem --key driver-key.pem";
+
 pub const APPLY: &str = "Examples:
   orrery apply -f hello.yaml
   orrery apply -f folder/ --wait --timeout 2m

@@ -4,6 +4,7 @@
 //! means is said here and nowhere else: help, man pages, completion and the reference are made
 //! from it.
 mod connection;
+mod driver;
 mod examples;
 mod manage;
 mod resources;
@@ -11,6 +12,7 @@ mod run;
 mod values;
 
 pub use connection::{Connection, Tls};
+pub use driver::{AwsDriver, DriverArguments, DriverCommand, DriverConnection, ProcessDriver};
 pub use manage::{
     ApiResourcesArguments, BackupArguments, CompletionArguments, ContextArguments, ContextCommand,
     ContextSet, ExplainArguments, KindFormat, KubeconfigArguments, ManArguments,
@@ -21,7 +23,10 @@ pub use resources::{
     EditArguments, EventsArguments, GetArguments, LogsArguments, PatchArguments, PatchType,
     WaitArguments,
 };
-pub use run::{AgentArguments, ServerArguments, StoreArguments, UpArguments};
+pub use run::{
+    AgentArguments, CsiArguments, ServerArguments, StorageControllerArguments, StoreArguments,
+    UpArguments,
+};
 pub use values::{Aim, Format};
 
 use clap::{Args, Parser, Subcommand};
@@ -61,6 +66,15 @@ pub enum Command {
     /// Run an agent: the part that runs workloads on a machine
     #[command(after_help = examples::AGENT)]
     Agent(AgentArguments),
+    /// Run a storage controller: makes volumes appear as block devices on its host
+    #[command(after_help = examples::STORAGE_CONTROLLER)]
+    StorageController(StorageControllerArguments),
+    /// Run a driver of the Container Storage Interface
+    #[command(after_help = examples::CSI)]
+    Csi(CsiArguments),
+    /// Run a machine driver: the part that makes machines at a provider
+    #[command(after_help = examples::DRIVER)]
+    Driver(DriverArguments),
     /// Create or change resources from files
     #[command(after_help = examples::APPLY)]
     Apply(ApplyArguments),

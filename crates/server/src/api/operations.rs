@@ -66,6 +66,7 @@ impl HubApi {
             fields,
             limit,
             continue_from: Some(request.r#continue).filter(|token| !token.is_empty()),
+            at: None,
         };
         let page = asked.accessor.list_encoded(options).await?;
         let writer = self.writer(&asked.kind, encoding);
@@ -161,7 +162,7 @@ impl HubApi {
         Ok(watch::encoded(events, self.writer(&asked.kind, encoding)))
     }
 
-    fn scheme(&self) -> &Arc<Scheme> {
+    pub fn scheme(&self) -> &Arc<Scheme> {
         self.hub.scheme()
     }
 

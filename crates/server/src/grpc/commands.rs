@@ -1,6 +1,7 @@
 //! What a commander's request means: one of the hub's operations.
-use crate::api::{HubApi, to_wire};
+use crate::api::{Front, to_wire};
 use crate::backup;
+use crate::gate::{Asked, Caller, Transport};
 use async_trait::async_trait;
 use futures::StreamExt;
 use orrery_fleet::Fleet;
@@ -14,26 +15,30 @@ use orrery_store::Engine;
 use std::sync::Arc;
 
 pub struct Commands {
-    api: HubApi,
+    front: Front,
     engine: Arc<dyn Engine>,
     fleet: Arc<Fleet>,
 }
 
 impl Commands {
-    pub fn new(api: HubApi, engine: Arc<dyn Engine>, fleet: Arc<Fleet>) -> Self {
-        Self { api, engine, fleet }
+    pub fn new(front: Front, engine: Arc<dyn Engine>, fleet: Arc<Fleet>) -> Self {
+        Self { front, engine, fleet }
     }
 
-    async fn logs(&self, request: LogsRequest) -> Answer {
-        match self.fleet.logs_of(request).await {
+    async fn logs(&self, caller: &Caller, request: LogsRequest) -> Answer {
+        let asked = Asked::path("get", "/logs");
+        let logs = self.fleet.logs_of(request);
+        match self.front.gate().through(caller, asked, logs).await {
             Ok(output) => Answer::Stream(output.map(Reply::Logs).boxed()),
             Err(error) => failed(&error),
         }
     }
 
     /// Everything that is kept, as a file in parts.
-    async fn backup(&self) -> Answer {
-        match backup::chunks(self.engine.clone()).await {
+    async fn backup(&self, caller: &Caller) -> Answer {
+        let asked = Asked::path("get", "/backup");
+        let chunks = backup::chunks(self.engine.clone());
+        match self.front.gate().through(caller, asked, chunks).await {
             Ok(chunks) => Answer::Stream(
                 chunks
                     .map(|chunk| match chunk {
@@ -46,8 +51,8 @@ impl Commands {
         }
     }
 
-    async fn watch(&self, request: orrery_proto::hub::v1::WatchRequest) -> Answer {
-        match self.api.watch(request).await {
+    async fn watch(&self, caller: &Caller, request: orrery_proto::hub::v1::WatchRequest) -> Answer {
+        match self.front.watch(caller, request).await {
             Ok(events) => Answer::Stream(
                 events
                     .map(|event| match event {
@@ -63,16 +68,19 @@ impl Commands {
 
 #[async_trait]
 impl CommandHandler for Commands {
-    async fn handle(&self, _peer: &Peer, request: Request) -> Answer {
+    async fn handle(&self, peer: &Peer, request: Request) -> Answer {
+        let caller =
+            Caller { transport: Transport::Commander, peer: peer.clone(), ..<_>::default() };
+        let (front, caller) = (&self.front, &caller);
         let outcome = match request {
-            Request::Discover(_) => Ok(Reply::Discover(self.api.discover())),
-            Request::Get(request) => self.api.get(request).await.map(Reply::Get),
-            Request::List(request) => self.api.list(request).await.map(Reply::List),
-            Request::Apply(request) => self.api.apply(request).await.map(Reply::Apply),
-            Request::Delete(request) => self.api.delete(request).await.map(Reply::Delete),
-            Request::Watch(request) => return self.watch(request).await,
-            Request::Backup(_) => return self.backup().await,
-            Request::Logs(request) => return self.logs(request).await,
+            Request::Discover(_) => front.discover(caller).await.map(Reply::Discover),
+            Request::Get(request) => front.get(caller, request).await.map(Reply::Get),
+            Request::List(request) => front.list(caller, request).await.map(Reply::List),
+            Request::Apply(request) => front.apply(caller, request).await.map(Reply::Apply),
+            Request::Delete(request) => front.delete(caller, request).await.map(Reply::Delete),
+            Request::Watch(request) => return self.watch(caller, request).await,
+            Request::Backup(_) => return self.backup(caller).await,
+            Request::Logs(request) => return self.logs(caller, request).await,
             Request::Hello(_) | Request::Cancel(_) => {
                 Err(Error::BadRequest("the connection itself answers this".into()))
             }

@@ -1,5 +1,6 @@
 //! `orrery.hub.v1.Hub` for programs: a thin adapter.
-use crate::api::{HubApi, to_wire};
+use crate::api::{Front, to_wire};
+use crate::gate::{Caller, Transport};
 use futures::stream::{BoxStream, StreamExt};
 use orrery_fleet::middleware::Peer;
 use orrery_hub::Error;
@@ -14,7 +15,7 @@ use tonic_types::{ErrorDetails, FieldViolation, StatusExt as _};
 const MESSAGE_BYTES_MAX: usize = 4 << 20;
 
 pub struct HubService {
-    api: HubApi,
+    front: Front,
 }
 
 /// The service, behind the check of who calls.
@@ -22,8 +23,8 @@ pub type Checked = InterceptedService<HubServer<HubService>, fn(Request<()>) -> 
 type Checking = Result<Request<()>, Status>;
 
 impl HubService {
-    pub fn server(api: HubApi) -> Checked {
-        let server = HubServer::new(Self { api }).max_decoding_message_size(MESSAGE_BYTES_MAX);
+    pub fn server(front: Front) -> Checked {
+        let server = HubServer::new(Self { front }).max_decoding_message_size(MESSAGE_BYTES_MAX);
         InterceptedService::new(server, only_users)
     }
 }
@@ -43,46 +44,59 @@ impl Hub for HubService {
 
     async fn discover(
         &self,
-        _request: Request<wire::DiscoverRequest>,
+        request: Request<wire::DiscoverRequest>,
     ) -> Result<Response<wire::DiscoverResponse>, Status> {
-        Ok(Response::new(self.api.discover()))
+        let (caller, _) = opened(request);
+        answer(self.front.discover(&caller).await)
     }
 
     async fn get(
         &self,
         request: Request<wire::GetRequest>,
     ) -> Result<Response<wire::GetResponse>, Status> {
-        answer(self.api.get(request.into_inner()).await)
+        let (caller, request) = opened(request);
+        answer(self.front.get(&caller, request).await)
     }
 
     async fn list(
         &self,
         request: Request<wire::ListRequest>,
     ) -> Result<Response<wire::ListResponse>, Status> {
-        answer(self.api.list(request.into_inner()).await)
+        let (caller, request) = opened(request);
+        answer(self.front.list(&caller, request).await)
     }
 
     async fn apply(
         &self,
         request: Request<wire::ApplyRequest>,
     ) -> Result<Response<wire::ApplyResponse>, Status> {
-        answer(self.api.apply(request.into_inner()).await)
+        let (caller, request) = opened(request);
+        answer(self.front.apply(&caller, request).await)
     }
 
     async fn delete(
         &self,
         request: Request<wire::DeleteRequest>,
     ) -> Result<Response<wire::DeleteResponse>, Status> {
-        answer(self.api.delete(request.into_inner()).await)
+        let (caller, request) = opened(request);
+        answer(self.front.delete(&caller, request).await)
     }
 
     async fn watch(
         &self,
         request: Request<wire::WatchRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let events = self.api.watch(request.into_inner()).await.map_err(|e| to_status(&e))?;
+        let (caller, request) = opened(request);
+        let events = self.front.watch(&caller, request).await.map_err(|e| to_status(&e))?;
         Ok(Response::new(events.map(|event| event.map_err(|e| to_status(&e))).boxed()))
     }
+}
+
+/// Who asks, and for what.
+fn opened<T>(request: Request<T>) -> (Caller, T) {
+    let (metadata, extensions, message) = request.into_parts();
+    let peer = extensions.get::<Peer>().cloned().unwrap_or_default();
+    (Caller::new(Transport::Grpc, peer, &metadata.into_headers()), message)
 }
 
 fn answer<T>(outcome: Result<T, Error>) -> Result<Response<T>, Status> {

@@ -11,15 +11,21 @@
 //! hub decides.
 mod accept;
 mod access;
+mod artifacts;
 mod body;
 mod call;
 mod catalog;
+mod compress;
 mod decode;
 mod delete;
 mod discovery;
 mod faces;
 mod failure;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
+mod gated;
 mod health;
+mod metrics;
 mod openapi;
 mod patching;
 mod path;
@@ -28,12 +34,16 @@ mod read;
 mod render;
 mod resource;
 mod review;
+mod scale;
 mod selection;
 mod table;
 mod watch;
 mod wire;
 mod write;
 
+use crate::gate::Gate;
+use crate::metrics::Metrics;
+pub use access::subject;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -46,8 +56,8 @@ use discovery::Discovery;
 use failure::Failure;
 use openapi::OpenApi;
 use orrery_fleet::middleware::Peer;
-use orrery_hub::{Error, Hub};
-use path::Target;
+use orrery_hub::{Error, Hub, Part};
+use path::{Sub, Target};
 use query::Query;
 use resource::Resource;
 use review::Review;
@@ -60,24 +70,48 @@ struct Rest {
     catalog: Catalog,
     discovery: Discovery,
     openapi: OpenApi,
+    gate: Gate,
+    metrics: Arc<Metrics>,
+    uploads: artifacts::Uploads,
     stop: CancellationToken,
 }
 
 /// The routes of the dialect; streams end when `stop` is cancelled. Merge them into the router of
 /// other services, and give that [`unknown`] as its fallback.
-pub fn router(hub: Hub, stop: CancellationToken) -> Result<Router, Error> {
+pub fn router(
+    hub: Hub,
+    gate: Gate,
+    metrics: Arc<Metrics>,
+    stop: CancellationToken,
+) -> Result<Router, Error> {
     let catalog = Catalog::new(&hub)?;
     let discovery = Discovery::new(&catalog);
     let openapi = OpenApi::new(hub.scheme());
-    let rest = Arc::new(Rest { hub: hub.clone(), catalog, discovery, openapi, stop });
+    let uploads = artifacts::Uploads::default();
+    let rest = Arc::new(Rest {
+        hub: hub.clone(),
+        catalog,
+        discovery,
+        openapi,
+        gate,
+        metrics,
+        uploads,
+        stop,
+    });
     let routes = Router::new()
+        .route("/metrics", get(metrics::metrics))
         .route("/openapi/v2", get(openapi::v2))
         .route("/openapi/v3", get(openapi::index))
         .route("/openapi/v3/{*path}", get(openapi::document));
     let routes = ["/api", "/api/", "/api/{*path}", "/apis", "/apis/", "/apis/{*path}"]
         .into_iter()
         .fold(routes, |routes, path| routes.route(path, any(dispatch)));
-    let routes = routes.layer(axum::middleware::from_fn(access::only_users)).with_state(rest);
+    let gated = axum::middleware::from_fn_with_state(rest.clone(), gated::gated);
+    let routes = routes
+        .layer(axum::middleware::from_fn(compress::large))
+        .layer(axum::middleware::from_fn(access::only_users))
+        .layer(gated)
+        .with_state(rest);
     Ok(routes.merge(health::router(hub)))
 }
 
@@ -103,8 +137,8 @@ impl Rest {
             Target::Collection { resource, project } => {
                 self.collection(resource, project, request).await
             }
-            Target::Object { resource, name, part } => {
-                self.object(resource, name, part, request).await
+            Target::Object { resource, name, sub } => {
+                self.object(resource, name, sub, request).await
             }
             Target::CoreVersions
             | Target::Groups
@@ -153,25 +187,37 @@ impl Rest {
         &self,
         resource: Arc<Resource>,
         name: orrery_hub::ObjectName,
-        part: orrery_hub::Part,
-        request: Request,
+        sub: Sub,
+        mut request: Request,
     ) -> Result<Response, Failure> {
         let method = request.method().clone();
+        if matches!(sub, Sub::Artifact(_)) {
+            // A file is what it is, whatever the client would like better.
+            request.headers_mut().remove(header::ACCEPT);
+        }
         let (call, body) = self.call(resource, request)?;
-        match (method, part) {
-            (Method::GET | Method::HEAD, part) => read::get(&call, &name, part).await,
-            (Method::PUT, part) => {
-                check_verb(&call.resource, "update")?;
-                write::replace(&call, &name, part, body).await
+        let verb = match method {
+            Method::GET | Method::HEAD => "get",
+            Method::PUT => "update",
+            Method::PATCH => "patch",
+            Method::DELETE => "delete",
+            _ => return Err(not_allowed()),
+        };
+        check_verb(&call.resource, verb)?;
+        match (verb, sub) {
+            ("get", Sub::Part(part)) => read::get(&call, &name, part).await,
+            ("update", Sub::Part(part)) => write::replace(&call, &name, part, body).await,
+            ("patch", Sub::Part(part)) => write::patch(&call, &name, part, body).await,
+            ("delete", Sub::Part(Part::Main)) => delete::one(&call, &name, body).await,
+            ("get", Sub::Scale) => scale::get(&call, &name).await,
+            ("update", Sub::Scale) => scale::replace(&call, &name, body).await,
+            ("patch", Sub::Scale) => scale::patch(&call, &name, body).await,
+            ("get", Sub::Artifacts) => artifacts::list(&call, &name).await,
+            ("get", Sub::Artifact(path)) => artifacts::get(&call, &name, &path).await,
+            ("update", Sub::Artifact(path)) => {
+                artifacts::put(&call, &name, &path, body, &self.uploads).await
             }
-            (Method::PATCH, part) => {
-                check_verb(&call.resource, "patch")?;
-                write::patch(&call, &name, part, body).await
-            }
-            (Method::DELETE, orrery_hub::Part::Main) => {
-                check_verb(&call.resource, "delete")?;
-                delete::one(&call, &name, body).await
-            }
+            ("delete", Sub::Artifact(path)) => artifacts::delete(&call, &name, &path).await,
             _ => Err(not_allowed()),
         }
     }

@@ -3,6 +3,7 @@ use super::body::{self, Language};
 use super::call::Call;
 use super::decode;
 use super::failure::{Cause, Failure};
+use super::gated::About;
 use super::patching::{self, Patch, PatchOptions, Patched, absent_project};
 use super::render;
 use axum::body::Body;
@@ -117,7 +118,9 @@ fn answer(
     warnings: &[String],
 ) -> Result<Response, Failure> {
     let value = call.renderer().object(object)?;
-    Ok(render::answer(code, call.form, &value, warnings))
+    let mut response = render::answer(code, call.form, &value, warnings);
+    response.extensions_mut().insert(About(ObjectName::of(object)));
+    Ok(response)
 }
 
 fn has_text(value: &Value, pointer: &str) -> bool {

@@ -1,12 +1,16 @@
 //! The server from outside: over real sockets, with real clients.
 #![allow(clippy::unwrap_used, reason = "a panic with its line is a good test failure")]
+mod bad_clients;
 mod clients;
 mod discovery;
 mod encrypted;
 mod errors;
+mod kube_rs;
 mod kubectl;
 mod reading;
 mod replicas;
+mod storage;
+mod subresources;
 mod support;
 mod watching;
 mod writing;
