@@ -15,6 +15,7 @@ mod complete;
 mod connection;
 mod definitions;
 mod exit;
+mod identity;
 mod kinds;
 mod logging;
 mod manifests;

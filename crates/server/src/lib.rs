@@ -12,11 +12,13 @@
 mod api;
 mod backup;
 mod grpc;
+mod identity;
 mod listener;
 mod options;
 mod rest;
 mod server;
 
+pub use identity::{Identities, IdentityOptions};
 pub use listener::Listener;
 pub use options::{ServerOptions, StoreOptions};
 pub use orrery_store::etcd::{Credentials, EtcdOptions, EtcdTls};

@@ -1,9 +1,11 @@
 //! Connections: accepted, encrypted where asked for, and served until the end.
+use crate::identity::ServerTls;
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use orrery_access::Access;
 use orrery_fleet::middleware::Peer;
 use orrery_pki::Identity;
 use std::net::SocketAddr;
@@ -29,12 +31,20 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 /// A bound port and what is served on it.
 pub struct Listener {
     tcp: TcpListener,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Arc<ServerTls>>,
+    access: Option<Access>,
 }
 
 impl Listener {
-    pub fn new(tcp: TcpListener, tls: Option<Arc<tokio_rustls::rustls::ServerConfig>>) -> Self {
-        Self { tcp, tls: tls.map(TlsAcceptor::from) }
+    pub fn new(tcp: TcpListener, tls: Option<Arc<ServerTls>>) -> Self {
+        Self { tcp, tls, access: None }
+    }
+
+    /// Ends the connections of identities that are disabled.
+    #[must_use]
+    pub fn guarded(mut self, access: Access) -> Self {
+        self.access = Some(access);
+        self
     }
 
     pub fn address(&self) -> std::io::Result<SocketAddr> {
@@ -56,8 +66,9 @@ impl Listener {
                 accepted = accept(&self.tcp, &room) => accepted,
             };
             let peer = Peer { address: Some(address), ..Peer::default() };
+            let (tls, access) = (self.tls.clone(), self.access.clone());
             let serving =
-                serve_one(tcp, self.tls.clone(), peer, router.clone(), graceful.clone(), permit);
+                serve_one(tcp, tls, access, peer, router.clone(), graceful.clone(), permit);
             connections.spawn(serving);
         }
         drop(self.tcp);
@@ -96,7 +107,8 @@ async fn accept(
 
 async fn serve_one(
     tcp: TcpStream,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Arc<ServerTls>>,
+    access: Option<Access>,
     mut peer: Peer,
     router: Router,
     graceful: Arc<GracefulShutdown>,
@@ -108,11 +120,20 @@ async fn serve_one(
     let address = peer.address;
     let outcome = match tls {
         None => serve_http(tcp, peer, router, graceful).await,
-        Some(tls) => match tokio::time::timeout(HEAD_TIMEOUT, tls.accept(tcp)).await {
+        Some(tls) => match tokio::time::timeout(HEAD_TIMEOUT, accept_tls(&tls, tcp)).await {
             Ok(Ok(stream)) => {
                 peer.encrypted = true;
                 peer.identity = identity(&stream);
-                serve_http(stream, peer, router, graceful).await
+                let identity = peer.identity.clone();
+                let refused = until_refused(access, identity);
+                tokio::select! {
+                    outcome = serve_http(stream, peer, router, graceful) => outcome,
+                    // Everything that runs over the connection ends with it.
+                    name = refused => {
+                        tracing::warn!(?address, name, "the identity is revoked, closing its connection");
+                        Ok(())
+                    }
+                }
             }
             Ok(Err(error)) => {
                 tracing::warn!(?address, %error, "TLS handshake refused");
@@ -124,6 +145,23 @@ async fn serve_one(
     if let Err(error) = outcome {
         tracing::debug!(?address, error, "connection ended");
     }
+}
+
+/// With the certificate that is current now.
+async fn accept_tls(
+    tls: &ServerTls,
+    tcp: TcpStream,
+) -> std::io::Result<tokio_rustls::server::TlsStream<TcpStream>> {
+    TlsAcceptor::from(tls.config()).accept(tcp).await
+}
+
+/// The name of the peer, when it is disabled.
+async fn until_refused(access: Option<Access>, identity: Option<Identity>) -> String {
+    let (Some(access), Some(identity)) = (access, identity) else {
+        return std::future::pending().await;
+    };
+    access.until_refused(&identity).await;
+    identity.spiffe.map_or_else(|| identity.fingerprint.to_string(), |id| id.to_string())
 }
 
 fn identity(stream: &tokio_rustls::server::TlsStream<TcpStream>) -> Option<Identity> {

@@ -1,4 +1,5 @@
 //! What a server is told at its start.
+use crate::identity::IdentityOptions;
 use orrery_pki::TlsFiles;
 use orrery_store::EtcdOptions;
 use std::net::SocketAddr;
@@ -26,4 +27,6 @@ pub struct ServerOptions {
     pub allow_plain: bool,
     /// The ending of our groups: `apps.<suffix>`.
     pub group_suffix: String,
+    /// The authority, joining, and what the server's own certificate says.
+    pub identity: IdentityOptions,
 }

@@ -2,9 +2,12 @@
 use crate::api::HubApi;
 use crate::grpc::commands::Commands;
 use crate::grpc::hub::HubService;
+use crate::grpc::identity::IdentityService;
+use crate::identity::{Identities, IdentityProblem, authenticate};
 use crate::listener::Listener;
 use crate::options::{ServerOptions, StoreOptions};
 use crate::rest;
+use orrery_access::Access;
 use orrery_api::{Scheme, SchemeBuilder, SchemeError};
 use orrery_fleet::Fleet;
 use orrery_fleet::agents::connection::AgentConnections;
@@ -12,9 +15,9 @@ use orrery_fleet::agents::grpc::AgentService;
 use orrery_fleet::commander::CommanderConnections;
 use orrery_fleet::commander::grpc::CommanderService;
 use orrery_hub::Hub;
-use orrery_pki::{ClientAuth, TlsMaterial};
 use orrery_proto::fleet::v1::agent_connection_server::AgentConnectionServer;
 use orrery_proto::hub::v1::hub_server::HubServer;
+use orrery_proto::identity::v1::identity_server::IdentityServer;
 use orrery_runtime::{Leadership, OnEnd, Tasks, Term};
 use orrery_store::{Engine, Store};
 use std::net::SocketAddr;
@@ -29,11 +32,11 @@ pub enum Error {
     #[error("cannot listen on {address}: {cause}")]
     Listen { address: SocketAddr, cause: std::io::Error },
     #[error(
-        "{address} can be reached from other machines, and without certificates everybody there could do everything; give --root, --certificate and --key, listen on 127.0.0.1, or say --allow-plain if the network is safe"
+        "{address} can be reached from other machines, and without certificates everybody there could do everything; give --tls, or --root, --certificate and --key, listen on 127.0.0.1, or say --allow-plain if the network is safe"
     )]
     PlainBeyondLoopback { address: SocketAddr },
     #[error(transparent)]
-    Tls(#[from] orrery_pki::Error),
+    Identity(#[from] IdentityProblem),
     #[error("the kinds cannot be registered: {0}")]
     Scheme(#[from] SchemeError),
     #[error(transparent)]
@@ -69,14 +72,15 @@ pub struct Server {
     engine: Arc<dyn Engine>,
     store: Store,
     hub: Hub,
+    identities: Identities,
 }
 
 impl Server {
     /// Opens the store, registers the kinds and binds the port. When this returns, connections are
     /// accepted by the kernel, and they are answered as soon as [`Server::spawn`] was called.
     pub async fn open(options: ServerOptions) -> Result<Self, Error> {
-        let tls = options.tls.load()?;
-        let listener = bind(&options, tls.as_ref()).await?;
+        let files = Identities::files(&options.tls)?;
+        let tcp = bind(&options, files.is_some() || options.identity.own).await?;
         let engine = open_engine(&options.store).await?;
         let cached = orrery_store::StoreOptions {
             // What is watched and listed; leases and artifacts are read where they are.
@@ -92,7 +96,9 @@ impl Server {
         let hub = orrery_lifecycle::register(Fleet::register(builder)).build()?;
         orrery_lifecycle::ensure_projects(&hub).await?;
         let id = uuid::Uuid::new_v4().to_string();
-        Ok(Self { id, listener, engine, store, hub })
+        let identities = Identities::open(&hub, options.identity, files, &tcp).await?;
+        let listener = Listener::new(tcp, identities.tls());
+        Ok(Self { id, listener, engine, store, hub, identities })
     }
 
     pub fn address(&self) -> Result<SocketAddr, Error> {
@@ -105,6 +111,11 @@ impl Server {
         if self.listener.encrypted() { "https" } else { "http" }
     }
 
+    /// Who signs certificates here.
+    pub fn identities(&self) -> &Identities {
+        &self.identities
+    }
+
     pub fn hub(&self) -> &Hub {
         &self.hub
     }
@@ -115,15 +126,21 @@ impl Server {
         let stop = tasks.stop_token();
         let fleet = Fleet::spawn(&self.hub, &self.id, tasks)?;
         self.spawn_leases(&fleet, tasks);
-        let api = HubApi::new(self.hub.clone());
+        let access = Access::spawn(&self.hub, tasks)?;
+        let api = HubApi::new(self.hub.clone(), access.clone());
         let agents = AgentConnections::new(fleet.clone(), stop.clone());
         let commands = Arc::new(Commands::new(api.clone(), self.engine.clone(), fleet));
         let commanders = CommanderConnections::new(commands, stop.clone());
         let connections = Connections { agents: agents.clone(), commanders: commanders.clone() };
-        let router = grpc_routes(api, agents.clone(), commanders.clone())?;
-        let rest = rest::router(self.hub, stop.clone())?;
+        self.identities.spawn(tasks);
+        let identity = IdentityService::server(&self.hub, self.identities, access.clone())?;
+        let router = grpc_routes(api, agents.clone(), commanders.clone(), identity)?;
+        let rest = rest::router(self.hub, access.clone(), stop.clone())?;
         let router = router.reset_fallback().merge(rest).fallback(rest::unknown);
-        let (listener, store, engine) = (self.listener, self.store, self.engine);
+        let check = axum::middleware::from_fn_with_state(access.clone(), authenticate);
+        let router = router.layer(check);
+        let listener = self.listener.guarded(access);
+        let (store, engine) = (self.store, self.engine);
         tasks.spawn("listener", OnEnd::StopAll, async move {
             let outcome = listener.serve(router, stop).await;
             agents.drained().await;
@@ -185,6 +202,7 @@ fn grpc_routes(
     api: HubApi,
     agents: AgentConnections,
     commanders: CommanderConnections,
+    identity: IdentityServer<IdentityService>,
 ) -> Result<axum::Router, Error> {
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(orrery_proto::FILE_DESCRIPTOR_SET)
@@ -201,22 +219,22 @@ fn grpc_routes(
         .add_service(HubService::server(api))
         .add_service(AgentService::server(agents))
         .add_service(CommanderService::server(commanders))
+        .add_service(identity)
         .add_service(health)
         .add_service(reflection);
     Ok(routes.routes().into_axum_router())
 }
 
-async fn bind(options: &ServerOptions, tls: Option<&TlsMaterial>) -> Result<Listener, Error> {
+async fn bind(options: &ServerOptions, encrypted: bool) -> Result<TcpListener, Error> {
     let address = options.listen;
-    if tls.is_none() && !address.ip().is_loopback() {
+    if !encrypted && !address.ip().is_loopback() {
         if !options.allow_plain {
             return Err(Error::PlainBeyondLoopback { address });
         }
         tracing::warn!(%address, "without certificates everybody who reaches this port can do everything");
     }
     let tcp = TcpListener::bind(address).await;
-    let tcp = tcp.map_err(|cause| Error::Listen { address, cause })?;
-    Ok(Listener::new(tcp, tls.map(|tls| tls.server_config(ClientAuth::Optional))))
+    tcp.map_err(|cause| Error::Listen { address, cause })
 }
 
 async fn open_engine(options: &StoreOptions) -> Result<Arc<dyn Engine>, Error> {

@@ -4,7 +4,9 @@ use orrery_client::{Commander, Endpoint};
 use orrery_hub::{Error, Hub, ObjectName};
 use orrery_pki::{TlsFiles, TlsMaterial};
 use orrery_runtime::Tasks;
-use orrery_server::{Connections, EtcdOptions, Server, ServerOptions, StoreOptions};
+use orrery_server::{
+    Connections, EtcdOptions, Identities, IdentityOptions, Server, ServerOptions, StoreOptions,
+};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,6 +22,7 @@ pub struct World {
     pub url: String,
     pub hub: Hub,
     pub connections: Connections,
+    pub identities: Identities,
     stop: CancellationToken,
     running: JoinSet<Result<(), orrery_runtime::TaskError>>,
     _stop_on_drop: DropGuard,
@@ -35,6 +38,7 @@ pub struct WorldOptions {
     /// An etcd instead.
     pub etcd: Option<EtcdOptions>,
     pub tls: TlsFiles,
+    pub identity: IdentityOptions,
 }
 
 impl World {
@@ -60,18 +64,20 @@ impl World {
             tls: options.tls,
             allow_plain: false,
             group_suffix: orrery_api::DEFAULT_GROUP_SUFFIX.to_owned(),
+            identity: options.identity,
         };
         let server = Server::open(options).await.expect("a server on a free port");
         let address = server.address().expect("it is bound");
         let url = format!("{}://{address}", server.scheme_name());
         let hub = server.hub().clone();
+        let identities = server.identities().clone();
         let stop = CancellationToken::new();
         let mut tasks = Tasks::new(stop.clone());
         let connections = server.spawn(&mut tasks).expect("it starts");
         let mut running = JoinSet::new();
         running.spawn(tasks.run(SOON));
         let _stop_on_drop = stop.clone().drop_guard();
-        Self { url, hub, connections, stop, running, _stop_on_drop }
+        Self { url, hub, connections, identities, stop, running, _stop_on_drop }
     }
 
     /// How a client reaches it.

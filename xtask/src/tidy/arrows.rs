@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hub", &["api", "store", "proto", "seal"]),
     ("runtime", &["api", "hub", "proto"]),
     // One domain each; they meet in the store and never know each other.
+    ("access", &["api", "hub", "pki", "proto", "runtime", "seal"]),
     ("lifecycle", DOMAIN),
     ("machines", DOMAIN),
     ("fleet", DOMAIN),
@@ -27,6 +28,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "server",
         &[
+            "access",
             "api",
             "fleet",
             "gitsync",
@@ -66,6 +68,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "testkit",
         &[
+            "access",
             "agent",
             "api",
             "client",

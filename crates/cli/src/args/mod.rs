@@ -5,12 +5,17 @@
 //! from it.
 mod connection;
 mod examples;
+mod identity;
 mod manage;
 mod resources;
 mod run;
 mod values;
 
 pub use connection::{Connection, Tls};
+pub use identity::{
+    AuthArguments, AuthCommand, CanI, IdentityArguments, PkiArguments, PkiCommand, PkiInit,
+    PkiIssue, PkiRotate, TokenArguments, TokenCommand, TokenCreate, WhoAmI,
+};
 pub use manage::{
     ApiResourcesArguments, BackupArguments, CompletionArguments, ContextArguments, ContextCommand,
     ContextSet, ExplainArguments, KindFormat, KubeconfigArguments, ManArguments,
@@ -124,6 +129,15 @@ pub enum Command {
     /// Make a new data folder out of a backup
     #[command(after_help = examples::RESTORE)]
     Restore(RestoreArguments),
+    /// Make tokens, with which machines join and programs show who they are
+    #[command(after_help = examples::TOKEN)]
+    Token(TokenArguments),
+    /// Make, show and rotate certificates
+    #[command(after_help = examples::PKI)]
+    Pki(PkiArguments),
+    /// Ask who you are and what you may do
+    #[command(after_help = examples::AUTH)]
+    Auth(AuthArguments),
     /// Show the versions of this client and of the server
     #[command(after_help = examples::VERSION)]
     Version(VersionArguments),

@@ -1,5 +1,5 @@
 //! Commands that run for as long as they are let.
-use super::Tls;
+use super::{IdentityArguments, Tls};
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,6 +15,8 @@ pub struct UpArguments {
     /// Name of the agent beside the server
     #[arg(long, default_value = "local")]
     pub name: String,
+    #[command(flatten)]
+    pub identity: IdentityArguments,
 }
 
 #[derive(Debug, Args)]
@@ -35,6 +37,8 @@ pub struct ServerArguments {
     pub group_suffix: String,
     #[command(flatten)]
     pub tls: Tls,
+    #[command(flatten)]
+    pub identity: IdentityArguments,
 }
 
 /// Where a server keeps everything.
@@ -82,6 +86,9 @@ pub struct AgentArguments {
     /// Stop all workloads when the agent stops, instead of leaving them running
     #[arg(long)]
     pub stop_workloads: bool,
+    /// Join token: the agent gets a certificate of its own with it, and keeps it in its folder
+    #[arg(long, env = "ORRERY_JOIN_TOKEN", hide_env_values = true, conflicts_with = "certificate")]
+    pub token: Option<String>,
     #[command(flatten)]
     pub tls: Tls,
 }

@@ -2,6 +2,7 @@
 mod agent;
 mod api_resources;
 mod apply;
+mod auth;
 mod backup;
 mod completion;
 mod context;
@@ -21,9 +22,11 @@ mod label;
 mod logs;
 mod man;
 mod patch;
+mod pki;
 mod prune;
 mod reference;
 mod server;
+mod token;
 mod up;
 mod version;
 mod wait;
@@ -78,6 +81,9 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<()> {
         Command::Backup(arguments) => backup::save(global, arguments).await,
         Command::Restore(arguments) => backup::restore(arguments).await,
         Command::Logs(arguments) => logs::run(global, arguments).await,
+        Command::Pki(arguments) => pki::run(global, arguments).await,
+        Command::Auth(arguments) => auth::run(global, arguments).await,
+        Command::Token(arguments) => token::run(global, arguments).await,
         Command::Version(arguments) => version::run(global, arguments).await,
     }
 }

@@ -1,5 +1,6 @@
 //! `orrery server`.
 use crate::args::{ServerArguments, StoreArguments};
+use crate::identity;
 use crate::paths;
 use crate::signals::StopSignals;
 use anyhow::Context as _;
@@ -21,10 +22,16 @@ pub async fn run(arguments: ServerArguments) -> anyhow::Result<()> {
         tls: arguments.tls.files(),
         allow_plain: arguments.allow_plain,
         group_suffix: arguments.group_suffix,
+        identity: arguments.identity.options(&data)?,
     };
     let server = Server::open(options).await?;
     let address = server.address()?;
     let scheme = server.scheme_name();
+    if arguments.identity.tls {
+        let admin = identity::admin(server.identities(), &data)?;
+        let certificate = admin.certificate.unwrap_or_default();
+        tracing::info!(certificate = %certificate.display(), "an administrator's certificate is kept here");
+    }
     let stop = CancellationToken::new();
     let mut tasks = Tasks::new(stop.clone());
     server.spawn(&mut tasks)?;

@@ -37,7 +37,7 @@ impl AgentConnections {
     pub async fn connect(&self, peer: Peer, mut inbound: Inbound) -> Result<Outbound, Refusal> {
         let hello = first_message(&mut inbound).await?;
         check_agent(&peer, &hello)?;
-        let certificate = peer.identity.as_ref().map(|identity| identity.fingerprint);
+        let certificate = peer.identity.as_ref().map(|identity| identity.key);
         if let Some(connected) = self.fleet.senders().certificate_of(&hello.name)
             && connected != certificate
         {

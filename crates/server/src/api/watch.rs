@@ -1,5 +1,6 @@
 //! Changes as messages.
 use super::convert;
+use crate::identity::Guard;
 use futures::stream::{BoxStream, StreamExt};
 use orrery_api::{Kind, Object, Scheme};
 use orrery_hub::{Error, WatchEvent, WatchStream};
@@ -10,14 +11,16 @@ use std::sync::Arc;
 pub(super) fn encoded(
     events: WatchStream,
     scheme: Arc<Scheme>,
+    guard: Guard,
     kind: Arc<Kind>,
     encoding: Encoding,
 ) -> BoxStream<'static, Result<WatchResponse, Error>> {
-    events.map(move |event| encode(&scheme, &kind, encoding, event?)).boxed()
+    events.map(move |event| encode(&scheme, &guard, &kind, encoding, event?)).boxed()
 }
 
 fn encode(
     scheme: &Scheme,
+    guard: &Guard,
     kind: &Arc<Kind>,
     encoding: Encoding,
     event: WatchEvent,
@@ -26,7 +29,7 @@ fn encode(
         Ok(WatchResponse {
             r#type: r#type.into(),
             resource_version: object.resource_version().to_owned(),
-            resource: Some(convert::encode(scheme, object, kind, encoding)?),
+            resource: Some(convert::encode(scheme, &guard.shown(object), kind, encoding)?),
         })
     };
     match event {

@@ -1,6 +1,7 @@
 //! What a commander's request means: one of the hub's operations.
 use crate::api::{HubApi, to_wire};
 use crate::backup;
+use crate::identity::Guard;
 use async_trait::async_trait;
 use futures::StreamExt;
 use orrery_fleet::Fleet;
@@ -24,7 +25,11 @@ impl Commands {
         Self { api, engine, fleet }
     }
 
-    async fn logs(&self, request: LogsRequest) -> Answer {
+    async fn logs(&self, guard: &Guard, request: LogsRequest) -> Answer {
+        let (project, name) = (&request.project, &request.name);
+        if let Err(error) = guard.check_resource("get", "workloads", "log", project, name) {
+            return failed(&error);
+        }
         match self.fleet.logs_of(request).await {
             Ok(output) => Answer::Stream(output.map(Reply::Logs).boxed()),
             Err(error) => failed(&error),
@@ -32,7 +37,10 @@ impl Commands {
     }
 
     /// Everything that is kept, as a file in parts.
-    async fn backup(&self) -> Answer {
+    async fn backup(&self, guard: &Guard) -> Answer {
+        if let Err(error) = guard.check_resource("create", "backups", "", "", "") {
+            return failed(&error);
+        }
         match backup::chunks(self.engine.clone()).await {
             Ok(chunks) => Answer::Stream(
                 chunks
@@ -46,8 +54,8 @@ impl Commands {
         }
     }
 
-    async fn watch(&self, request: orrery_proto::hub::v1::WatchRequest) -> Answer {
-        match self.api.watch(request).await {
+    async fn watch(&self, api: &HubApi, request: orrery_proto::hub::v1::WatchRequest) -> Answer {
+        match api.watch(request).await {
             Ok(events) => Answer::Stream(
                 events
                     .map(|event| match event {
@@ -63,16 +71,17 @@ impl Commands {
 
 #[async_trait]
 impl CommandHandler for Commands {
-    async fn handle(&self, _peer: &Peer, request: Request) -> Answer {
+    async fn handle(&self, peer: &Peer, request: Request) -> Answer {
+        let api = &self.api.of(peer);
         let outcome = match request {
-            Request::Discover(_) => Ok(Reply::Discover(self.api.discover())),
-            Request::Get(request) => self.api.get(request).await.map(Reply::Get),
-            Request::List(request) => self.api.list(request).await.map(Reply::List),
-            Request::Apply(request) => self.api.apply(request).await.map(Reply::Apply),
-            Request::Delete(request) => self.api.delete(request).await.map(Reply::Delete),
-            Request::Watch(request) => return self.watch(request).await,
-            Request::Backup(_) => return self.backup().await,
-            Request::Logs(request) => return self.logs(request).await,
+            Request::Discover(_) => Ok(Reply::Discover(api.discover())),
+            Request::Get(request) => api.get(request).await.map(Reply::Get),
+            Request::List(request) => api.list(request).await.map(Reply::List),
+            Request::Apply(request) => api.apply(request).await.map(Reply::Apply),
+            Request::Delete(request) => api.delete(request).await.map(Reply::Delete),
+            Request::Watch(request) => return self.watch(api, request).await,
+            Request::Backup(_) => return self.backup(api.guard()).await,
+            Request::Logs(request) => return self.logs(api.guard(), request).await,
             Request::Hello(_) | Request::Cancel(_) => {
                 Err(Error::BadRequest("the connection itself answers this".into()))
             }

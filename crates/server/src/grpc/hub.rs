@@ -3,10 +3,9 @@ use crate::api::{HubApi, to_wire};
 use futures::stream::{BoxStream, StreamExt};
 use orrery_fleet::middleware::Peer;
 use orrery_hub::Error;
-use orrery_pki::Role;
+use orrery_pki::KnownBy;
 use orrery_proto::hub::v1 as wire;
 use orrery_proto::hub::v1::hub_server::{Hub, HubServer};
-use tonic::service::interceptor::InterceptedService;
 use tonic::{Request, Response, Status};
 use tonic_types::{ErrorDetails, FieldViolation, StatusExt as _};
 
@@ -17,24 +16,19 @@ pub struct HubService {
     api: HubApi,
 }
 
-/// The service, behind the check of who calls.
-pub type Checked = InterceptedService<HubServer<HubService>, fn(Request<()>) -> Checking>;
-type Checking = Result<Request<()>, Status>;
-
 impl HubService {
-    pub fn server(api: HubApi) -> Checked {
-        let server = HubServer::new(Self { api }).max_decoding_message_size(MESSAGE_BYTES_MAX);
-        InterceptedService::new(server, only_users)
+    pub fn server(api: HubApi) -> HubServer<Self> {
+        HubServer::new(Self { api }).max_decoding_message_size(MESSAGE_BYTES_MAX)
     }
-}
 
-/// On an encrypted connection only people and their programs are answered.
-fn only_users(request: Request<()>) -> Checking {
-    let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
-    if peer.has_role(Role::User) {
-        return Ok(request);
+    /// The operations for the one who asks, and what is asked.
+    fn opened<T>(&self, request: Request<T>) -> Result<(HubApi, T), Status> {
+        let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
+        if peer.subject().known_by == KnownBy::Nothing {
+            return Err(Status::unauthenticated("show a certificate or a token"));
+        }
+        Ok((self.api.of(&peer), request.into_inner()))
     }
-    Err(Status::unauthenticated("show a certificate of the role user"))
 }
 
 #[tonic::async_trait]
@@ -43,44 +37,50 @@ impl Hub for HubService {
 
     async fn discover(
         &self,
-        _request: Request<wire::DiscoverRequest>,
+        request: Request<wire::DiscoverRequest>,
     ) -> Result<Response<wire::DiscoverResponse>, Status> {
-        Ok(Response::new(self.api.discover()))
+        let (api, _) = self.opened(request)?;
+        Ok(Response::new(api.discover()))
     }
 
     async fn get(
         &self,
         request: Request<wire::GetRequest>,
     ) -> Result<Response<wire::GetResponse>, Status> {
-        answer(self.api.get(request.into_inner()).await)
+        let (api, request) = self.opened(request)?;
+        answer(api.get(request).await)
     }
 
     async fn list(
         &self,
         request: Request<wire::ListRequest>,
     ) -> Result<Response<wire::ListResponse>, Status> {
-        answer(self.api.list(request.into_inner()).await)
+        let (api, request) = self.opened(request)?;
+        answer(api.list(request).await)
     }
 
     async fn apply(
         &self,
         request: Request<wire::ApplyRequest>,
     ) -> Result<Response<wire::ApplyResponse>, Status> {
-        answer(self.api.apply(request.into_inner()).await)
+        let (api, request) = self.opened(request)?;
+        answer(api.apply(request).await)
     }
 
     async fn delete(
         &self,
         request: Request<wire::DeleteRequest>,
     ) -> Result<Response<wire::DeleteResponse>, Status> {
-        answer(self.api.delete(request.into_inner()).await)
+        let (api, request) = self.opened(request)?;
+        answer(api.delete(request).await)
     }
 
     async fn watch(
         &self,
         request: Request<wire::WatchRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let events = self.api.watch(request.into_inner()).await.map_err(|e| to_status(&e))?;
+        let (api, request) = self.opened(request)?;
+        let events = api.watch(request).await.map_err(|e| to_status(&e))?;
         Ok(Response::new(events.map(|event| event.map_err(|e| to_status(&e))).boxed()))
     }
 }

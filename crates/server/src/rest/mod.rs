@@ -34,6 +34,7 @@ mod watch;
 mod wire;
 mod write;
 
+use crate::identity::Guard;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -45,8 +46,9 @@ use catalog::Catalog;
 use discovery::Discovery;
 use failure::Failure;
 use openapi::OpenApi;
+use orrery_access::Access;
 use orrery_fleet::middleware::Peer;
-use orrery_hub::{Error, Hub};
+use orrery_hub::{Error, Hub, Part};
 use path::Target;
 use query::Query;
 use resource::Resource;
@@ -60,16 +62,18 @@ struct Rest {
     catalog: Catalog,
     discovery: Discovery,
     openapi: OpenApi,
+    guard: Guard,
     stop: CancellationToken,
 }
 
 /// The routes of the dialect; streams end when `stop` is cancelled. Merge them into the router of
 /// other services, and give that [`unknown`] as its fallback.
-pub fn router(hub: Hub, stop: CancellationToken) -> Result<Router, Error> {
+pub fn router(hub: Hub, access: Access, stop: CancellationToken) -> Result<Router, Error> {
     let catalog = Catalog::new(&hub)?;
     let discovery = Discovery::new(&catalog);
     let openapi = OpenApi::new(hub.scheme());
-    let rest = Arc::new(Rest { hub: hub.clone(), catalog, discovery, openapi, stop });
+    let guard = Guard::new(access);
+    let rest = Arc::new(Rest { hub: hub.clone(), catalog, discovery, openapi, guard, stop });
     let routes = Router::new()
         .route("/openapi/v2", get(openapi::v2))
         .route("/openapi/v3", get(openapi::index))
@@ -77,7 +81,7 @@ pub fn router(hub: Hub, stop: CancellationToken) -> Result<Router, Error> {
     let routes = ["/api", "/api/", "/api/{*path}", "/apis", "/apis/", "/apis/{*path}"]
         .into_iter()
         .fold(routes, |routes, path| routes.route(path, any(dispatch)));
-    let routes = routes.layer(axum::middleware::from_fn(access::only_users)).with_state(rest);
+    let routes = routes.layer(axum::middleware::from_fn(access::only_known)).with_state(rest);
     Ok(routes.merge(health::router(hub)))
 }
 
@@ -88,6 +92,11 @@ pub async fn unknown(headers: HeaderMap) -> Response {
         return tonic::Status::unimplemented("there is no such service").into_http();
     }
     Failure::unknown_path().into_response()
+}
+
+/// What somebody is told who has not proven who they are.
+pub fn unauthorized() -> Response {
+    Failure::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized").into_response()
 }
 
 async fn dispatch(State(rest): State<Arc<Rest>>, request: Request) -> Response {
@@ -133,15 +142,25 @@ impl Rest {
     ) -> Result<Response, Failure> {
         let method = request.method().clone();
         let (call, body) = self.call(resource, request)?;
+        let place = project.as_deref().unwrap_or_default();
+        let check = |verb: &str| call.check(verb, Part::Main, place, "");
         match method {
-            Method::GET | Method::HEAD if call.query.watch => watch::watch(&call, project).await,
-            Method::GET | Method::HEAD => read::list(&call, project).await,
+            Method::GET | Method::HEAD if call.query.watch => {
+                check("watch")?;
+                watch::watch(&call, project).await
+            }
+            Method::GET | Method::HEAD => {
+                check("list")?;
+                read::list(&call, project).await
+            }
             Method::POST if project.is_some() != call.resource.namespaced() => Err(not_allowed()),
             Method::POST => {
+                check("create")?;
                 check_verb(&call.resource, "create")?;
                 write::create(&call, &project.unwrap_or_default(), body).await
             }
             Method::DELETE => {
+                check("deletecollection")?;
                 check_verb(&call.resource, "deletecollection")?;
                 delete::collection(&call, project, body).await
             }
@@ -153,22 +172,29 @@ impl Rest {
         &self,
         resource: Arc<Resource>,
         name: orrery_hub::ObjectName,
-        part: orrery_hub::Part,
+        part: Part,
         request: Request,
     ) -> Result<Response, Failure> {
         let method = request.method().clone();
         let (call, body) = self.call(resource, request)?;
+        let check = |verb: &str| call.check(verb, part, &name.project, &name.name);
         match (method, part) {
-            (Method::GET | Method::HEAD, part) => read::get(&call, &name, part).await,
+            (Method::GET | Method::HEAD, part) => {
+                check("get")?;
+                read::get(&call, &name, part).await
+            }
             (Method::PUT, part) => {
+                check("update")?;
                 check_verb(&call.resource, "update")?;
                 write::replace(&call, &name, part, body).await
             }
             (Method::PATCH, part) => {
+                check("patch")?;
                 check_verb(&call.resource, "patch")?;
                 write::patch(&call, &name, part, body).await
             }
-            (Method::DELETE, orrery_hub::Part::Main) => {
+            (Method::DELETE, Part::Main) => {
+                check("delete")?;
                 check_verb(&call.resource, "delete")?;
                 delete::one(&call, &name, body).await
             }
@@ -178,7 +204,9 @@ impl Rest {
 
     fn call(&self, resource: Arc<Resource>, request: Request) -> Result<(Call, Body), Failure> {
         let (parts, body) = request.into_parts();
+        let peer = parts.extensions.get::<Peer>().cloned().unwrap_or_default();
         let call = Call {
+            guard: self.guard.of(peer.subject()),
             hub: self.hub.clone(),
             resource,
             query: Query::parse(parts.uri.query().unwrap_or_default())?,
@@ -197,7 +225,7 @@ impl Rest {
         let language = body::language(request.headers())?;
         let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
         let asked = body::value(language, &body::read(request.into_body()).await?)?;
-        let value = review.answer(&peer, &asked)?;
+        let value = review.answer(&self.guard.of(peer.subject()), &asked)?;
         Ok(render::answer(StatusCode::CREATED, form, &value, &[]))
     }
 }

@@ -68,6 +68,7 @@ impl World {
     /// With certificates, or without.
     pub async fn start_with(tls: TlsFiles) -> Self {
         let options = ServerOptions {
+            identity: <_>::default(),
             listen: ([127, 0, 0, 1], 0).into(),
             store: StoreOptions::Memory,
             tls,
