@@ -51,14 +51,24 @@ pub const BENCHES: &[Suite] = &[
         environment: &[],
     },
 ];
-pub const SOAKS: &[Suite] = &[Suite {
-    name: "store",
-    about: "power cuts, kill -9 and dying etcd members, for minutes instead of seconds",
-    package: "orrery-store",
-    target: Target::Test("it"),
-    arguments: &["--test-threads", "1", "power::", "crash::", "members_that_die"],
-    environment: &[("ORRERY_SOAK", "8")],
-}];
+pub const SOAKS: &[Suite] = &[
+    Suite {
+        name: "store",
+        about: "power cuts, kill -9 and dying etcd members, for minutes instead of seconds",
+        package: "orrery-store",
+        target: Target::Test("it"),
+        arguments: &["--test-threads", "1", "power::", "crash::", "members_that_die"],
+        environment: &[("ORRERY_SOAK", "8")],
+    },
+    Suite {
+        name: "fuzz",
+        about: "libFuzzer on every decoder of the API: soak fuzz [SECONDS [TARGET...]]",
+        package: "orrery-fuzz",
+        target: Target::Example("soak"),
+        arguments: &[],
+        environment: &[],
+    },
+];
 
 pub fn bench(words: &[&str]) -> Result<bool> {
     match words {

@@ -1,5 +1,6 @@
 //! What is in force now: roles, bindings, revocations and access tokens, as the store last told them.
 use crate::decide::{self, Attributes, Decision};
+use crate::oidc::{Oidc, OidcRefusal};
 use crate::revoked::Revoked;
 use crate::rules::{Rule, Rules};
 use orrery_hub::{Clock, Error, Hub, ObjectName};
@@ -12,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// Why somebody who shows a token is nobody. The log is told; the bearer is told the same for all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoginRefusal {
     #[error("the text is no token that is known here")]
     NotOurs,
@@ -24,6 +25,8 @@ pub enum LoginRefusal {
     Expired,
     #[error("the identity is revoked")]
     Revoked,
+    #[error("{0}")]
+    Oidc(#[from] OidcRefusal),
 }
 
 /// How often an open stream looks whether its token has expired.
@@ -43,12 +46,13 @@ struct Inner {
     tokens: Arc<View<AccessToken>>,
     revoked: watch::Sender<Arc<Revoked>>,
     clock: Arc<dyn Clock>,
+    oidc: Option<Arc<Oidc>>,
     synced: [watch::Receiver<bool>; 4],
 }
 
 impl Access {
     /// Follows what the store says, until the tasks are stopped.
-    pub fn spawn(hub: &Hub, tasks: &mut Tasks) -> Result<Self, Error> {
+    pub fn spawn(hub: &Hub, oidc: Option<Arc<Oidc>>, tasks: &mut Tasks) -> Result<Self, Error> {
         let mut roles = Reflector::<Role>::new(hub.resources()?);
         let mut bindings = Reflector::<RoleBinding>::new(hub.resources()?);
         let mut revocations = Reflector::<Revocation>::new(hub.resources()?);
@@ -62,6 +66,7 @@ impl Access {
                 tokens: tokens.view(),
                 revoked: watch::Sender::new(Arc::default()),
                 clock: hub.clock().clone(),
+                oidc,
                 synced: [roles.synced(), bindings.synced(), revocations.synced(), tokens.synced()],
             }),
         };
@@ -117,11 +122,12 @@ impl Access {
     }
 
     /// Who shows this token.
-    pub fn login(&self, text: &str) -> Result<Subject, LoginRefusal> {
-        let token = BearerToken::parse(text).ok_or(LoginRefusal::NotOurs)?;
-        let known = self.inner.tokens.get(&ObjectName::new("", token.id()));
-        let known = known.ok_or(LoginRefusal::NoToken)?;
-        let subject = self.inner.check_token(&known, &token)?;
+    pub async fn login(&self, text: &str) -> Result<Subject, LoginRefusal> {
+        let subject = match (BearerToken::parse(text), &self.inner.oidc) {
+            (Some(token), _) => self.inner.known_token(&token)?,
+            (None, Some(oidc)) => oidc.login(text, self.inner.clock.now().seconds).await?,
+            (None, None) => return Err(LoginRefusal::NotOurs),
+        };
         if self.inner.revoked.borrow().refuses_subject(&subject) {
             return Err(LoginRefusal::Revoked);
         }
@@ -131,7 +137,7 @@ impl Access {
     /// Returns when this token is good no longer.
     pub async fn until_logged_out(&self, text: &str) {
         let mut changes = self.inner.revoked.subscribe();
-        while self.login(text).is_ok() {
+        while self.login(text).await.is_ok() {
             // It may also end because its time has come.
             let changed = tokio::time::timeout(LOOK_AGAIN, changes.changed()).await;
             if matches!(changed, Ok(Err(_))) {
@@ -155,11 +161,9 @@ impl Inner {
         self.revoked.send_replace(Arc::new(revoked));
     }
 
-    fn check_token(
-        &self,
-        known: &AccessToken,
-        shown: &BearerToken,
-    ) -> Result<Subject, LoginRefusal> {
+    fn known_token(&self, shown: &BearerToken) -> Result<Subject, LoginRefusal> {
+        let known = self.tokens.get(&ObjectName::new("", shown.id()));
+        let known = known.ok_or(LoginRefusal::NoToken)?;
         let spec = known.spec.clone().unwrap_or_default();
         if SecretHash::parse(spec.secret_hash()) != Some(shown.hash()) {
             return Err(LoginRefusal::Secret);

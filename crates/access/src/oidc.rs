@@ -102,7 +102,11 @@ impl Oidc {
                 // The keys from before are better than nobody.
                 Err(error) if known.keys.is_empty() => return Err(OidcRefusal::Keys(error)),
                 Err(error) => {
-                    tracing::warn!(error, issuer = self.options.issuer, "cannot fetch the issuer's keys");
+                    tracing::warn!(
+                        error,
+                        issuer = self.options.issuer,
+                        "cannot fetch the issuer's keys"
+                    );
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! What the scheme knows of one kind.
 use std::{fmt, sync::Arc};
 
-use orrery_proto::options::v1::{Column as ColumnRules, KindRules};
+use orrery_proto::options::v1::{Column as ColumnRules, KindRules, Scale};
 use prost_reflect::{FieldDescriptor, Kind as ProtoKind, MessageDescriptor};
 
 use crate::{
@@ -132,6 +132,14 @@ impl Kind {
     pub fn internal(&self) -> bool {
         self.rules.internal
     }
+    /// Whether files can be kept with an object of this kind.
+    pub fn has_artifacts(&self) -> bool {
+        self.rules.artifacts
+    }
+    /// Which fields say how many copies there should be and are, for kinds that can be scaled.
+    pub fn scale(&self) -> Option<&Scale> {
+        self.rules.scale.as_ref()
+    }
     /// What a table shows, after the name and before the age.
     pub fn columns(&self) -> &[Column] {
         &self.columns
@@ -177,6 +185,7 @@ impl Kind {
         let fields = Fields::find(descriptor).map_err(refuse)?;
         let meta = MetaFields::find(&fields.metadata).map_err(refuse)?;
         check_names(&rules).map_err(refuse)?;
+        rules.scale.iter().try_for_each(|scale| check_scale(scale, &schema)).map_err(refuse)?;
         let columns = rules.columns.iter().map(|column| Column::build(column, &schema));
         let columns = columns.collect::<Result<_, _>>().map_err(refuse)?;
         let group = format!("{}.{suffix}", rules.group);
@@ -255,6 +264,17 @@ fn check_names(rules: &KindRules) -> Result<(), String> {
     for (what, value) in required {
         if !crate::validate::is_name(value) {
             return Err(format!("{what} {value:?} must be a lower-case DNS label"));
+        }
+    }
+    Ok(())
+}
+
+/// Both are whole numbers that can be reached without going through a list.
+fn check_scale(scale: &Scale, schema: &Schema) -> Result<(), String> {
+    for path in [&scale.spec_path, &scale.status_path] {
+        let field = schema.field(path).ok_or_else(|| format!("scale: there is no field {path}"))?;
+        if !ColumnType::Integer.fits(field.shape) || crate::lookup::steps(schema, path).is_none() {
+            return Err(format!("scale: {path} is not a whole number of its own"));
         }
     }
     Ok(())

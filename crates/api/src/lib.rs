@@ -62,3 +62,5 @@ pub use violation::{PROBLEMS_MAX, Reason, Violation};
 
 /// Identity of a resource and what the server knows about it.
 pub use orrery_proto::meta::v1::{ListMeta, ObjectMeta};
+/// Which fields of a kind say how many copies there should be and are.
+pub use orrery_proto::options::v1::Scale as ScaleFields;

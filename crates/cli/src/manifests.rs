@@ -6,6 +6,7 @@ use orrery_api::{
 };
 use orrery_proto::hub::v1::{DiscoverResponse, Violation as WireViolation};
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,7 @@ const STDIN: &str = "-";
 /// The annotation that says who applied a resource, and what we write there.
 const APPLIED_BY: &str = "orrery.dev/applied-by";
 const APPLIED_BY_US: &str = "orrery-apply";
-/// Larger files are refused before they are read whole.
+/// Larger files are refused, and not read to their end.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Reads all files, and all manifests below folders. Nothing is sent when one of them cannot be
@@ -38,6 +39,35 @@ pub fn read(files: &[PathBuf], project: Option<&str>) -> anyhow::Result<Vec<Mani
     }
     all.sort_by_key(|manifest| manifest.value["kind"] != "Project");
     Ok(all)
+}
+
+/// What can be sent side by side: projects before what may live in them, and what stands twice one
+/// after the other, so that the last one stays.
+pub fn waves(manifests: &[Manifest]) -> Vec<&[Manifest]> {
+    let mut waves = Vec::new();
+    let (mut start, mut seen) = (0, BTreeSet::new());
+    for (place, manifest) in manifests.iter().enumerate() {
+        let before = place.checked_sub(1).and_then(|before| manifests.get(before));
+        let project_ends = before.is_some_and(|before| before.value["kind"] == "Project")
+            && manifest.value["kind"] != "Project";
+        if project_ends || seen.contains(&identity(manifest)) {
+            waves.extend(manifests.get(start..place));
+            (start, seen) = (place, BTreeSet::new());
+        }
+        seen.insert(identity(manifest));
+    }
+    waves.extend(manifests.get(start..).filter(|last| !last.is_empty()));
+    waves
+}
+
+/// What a manifest is about: kind, project and name, as they are written there.
+fn identity(manifest: &Manifest) -> [String; 4] {
+    let (value, metadata) = (&manifest.value, &manifest.value["metadata"]);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    // The version does not matter: it is one object in all of them.
+    let group = text(&value["apiVersion"]).split('/').next().unwrap_or_default().to_owned();
+    let project = metadata["project"].as_str().or(metadata["namespace"].as_str());
+    [group, text(&value["kind"]), project.unwrap_or_default().to_owned(), text(&metadata["name"])]
 }
 
 /// The file itself, or what a folder holds: YAML and JSON, sorted by path.
@@ -127,16 +157,19 @@ pub fn title(manifest: &Manifest) -> String {
 
 fn read_bytes(file: &Path) -> anyhow::Result<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
-    if file == Path::new(STDIN) {
-        std::io::stdin()
-            .take(FILE_BYTES_MAX)
-            .read_to_end(&mut bytes)
-            .context("read standard input")?;
-        return Ok((source_name(file), bytes));
-    }
     let name = source_name(file);
-    let opened = std::fs::File::open(file).with_context(|| format!("read {name}"))?;
-    opened.take(FILE_BYTES_MAX).read_to_end(&mut bytes).with_context(|| format!("read {name}"))?;
+    let failed = || format!("read {name}");
+    // One byte more than is taken tells that there is too much.
+    let read = match file == Path::new(STDIN) {
+        true => std::io::stdin().take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes),
+        false => {
+            let opened = std::fs::File::open(file).with_context(failed)?;
+            opened.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)
+        }
+    };
+    if FILE_BYTES_MAX < read.with_context(failed)? as u64 {
+        bail!("{name} has more than {} MiB; split it", FILE_BYTES_MAX >> 20);
+    }
     Ok((name, bytes))
 }
 
@@ -191,6 +224,23 @@ mod tests {
         let mut odd = json!({"metadata": {"annotations": 1}});
         mark_applied(&mut odd);
         assert_eq!(odd, json!({"metadata": {"annotations": 1}}));
+    }
+
+    #[test]
+    fn projects_go_ahead_and_what_stands_twice_goes_one_after_the_other() {
+        let mk = |kind: &str, name: &str| {
+            format!("{{apiVersion: a/v1, kind: {kind}, metadata: {{name: {name}, project: p}}}}\n")
+        };
+        let waves_of = |all: &[(&str, &str)]| -> Vec<usize> {
+            let text: Vec<String> = all.iter().map(|(kind, name)| mk(kind, name)).collect();
+            let manifests = parse_manifests("test", text.join("---\n").as_bytes()).unwrap();
+            waves(&manifests).iter().map(|wave| wave.len()).collect()
+        };
+        assert_eq!(waves_of(&[("W", "a"), ("W", "b"), ("X", "a")]), [3]);
+        assert_eq!(waves_of(&[("Project", "a"), ("Project", "b"), ("W", "a")]), [2, 1]);
+        assert_eq!(waves_of(&[("W", "a"), ("W", "b"), ("W", "a"), ("W", "b")]), [2, 2]);
+        assert_eq!(waves_of(&[("Project", "a"), ("Project", "a")]), [1, 1]);
+        assert!(waves(&[]).is_empty());
     }
 
     #[test]

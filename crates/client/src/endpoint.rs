@@ -54,7 +54,7 @@ impl Trust {
                 if let Err(error) = live.refresh() {
                     tracing::error!(%error, "the changed certificate cannot be used, going on with the old one");
                 }
-                live.current().0.client_config()
+                live.client_config()
             }
             Self::Pinned(authority) => pinned_client_config(*authority),
             Self::Rooted(config) => config.clone(),

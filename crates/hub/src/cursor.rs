@@ -10,11 +10,14 @@ pub struct Cursor {
     pub revision: Revision,
     /// The key of the last object that was handed out.
     pub after: String,
+    /// How many come after it, where that is known.
+    pub remaining: Option<u64>,
 }
 
 impl Cursor {
     pub fn encode(&self) -> String {
-        BASE64.encode(format!("1:{}:{}", self.revision, self.after))
+        let remaining = self.remaining.map(|count| count.to_string()).unwrap_or_default();
+        BASE64.encode(format!("2:{}:{remaining}:{}", self.revision, self.after))
     }
 
     pub fn decode(token: &str) -> Result<Self, Error> {
@@ -27,8 +30,13 @@ impl Cursor {
 
     fn parse(token: &str) -> Option<Self> {
         let text = String::from_utf8(BASE64.decode(token).ok()?).ok()?;
-        let (revision, after) = text.strip_prefix("1:")?.split_once(':')?;
-        Some(Self { revision: revision.parse().ok()?, after: after.to_owned() })
+        let (revision, rest) = text.strip_prefix("2:")?.split_once(':')?;
+        let (remaining, after) = rest.split_once(':')?;
+        let remaining = match remaining {
+            "" => None,
+            count => Some(count.parse().ok()?),
+        };
+        Some(Self { revision: revision.parse().ok()?, after: after.to_owned(), remaining })
     }
 }
 
@@ -39,8 +47,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_is_decoded(revision: u64, after in ".*") {
-            let cursor = Cursor { revision: Revision(revision), after };
+        fn what_is_encoded_is_decoded(revision: u64, remaining: Option<u64>, after in ".*") {
+            let cursor = Cursor { revision: Revision(revision), after, remaining };
             prop_assert_eq!(Cursor::decode(&cursor.encode()).expect("our own token"), cursor);
         }
 

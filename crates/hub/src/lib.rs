@@ -12,6 +12,7 @@
 //! Not in it: transports, who may do what, any one kind's behaviour, the storage engines.
 mod accessor;
 pub mod artifacts;
+mod batch;
 mod clock;
 mod cursor;
 mod error;
@@ -30,7 +31,9 @@ mod typed;
 mod watch;
 
 pub use accessor::{Accessor, Layer, WatchStream};
+pub use batch::Batch;
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use cursor::Cursor;
 pub use error::Error;
 pub use hub::{Hub, HubBuilder};
 pub use keys::OBJECTS;

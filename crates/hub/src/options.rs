@@ -1,4 +1,5 @@
 //! What can be asked of an accessor, and what it answers.
+use crate::batch::Batch;
 use orrery_api::{FieldSelector, LabelSelector, Object};
 use orrery_store::{Op, Revision};
 use std::time::Duration;
@@ -57,6 +58,8 @@ pub struct ListOptions {
     pub limit: usize,
     /// From the page before.
     pub continue_from: Option<String>,
+    /// The list as it was at this revision, while history reaches back so far; `None` is now.
+    pub at: Option<Revision>,
 }
 
 /// A part of a list.
@@ -67,6 +70,8 @@ pub struct Page {
     pub revision: Revision,
     /// Hand it back for the next page; absent at the end.
     pub continue_from: Option<String>,
+    /// How many come after this page, where that is known without looking at each of them.
+    pub remaining: Option<u64>,
 }
 
 /// What must hold before an object is written.
@@ -119,6 +124,8 @@ pub struct ApplyOptions {
     /// What else must hold in the store at the moment of writing: a parent that is still there, a
     /// lease that is still held.
     pub guards: Vec<Op>,
+    /// Collects the write instead of committing it by itself.
+    pub batch: Option<Batch>,
 }
 
 impl ApplyOptions {
@@ -174,6 +181,8 @@ pub struct DeleteOptions {
     pub dry_run: bool,
     /// What else must hold in the store at the moment of writing.
     pub guards: Vec<Op>,
+    /// Collects the write instead of committing it by itself.
+    pub batch: Option<Batch>,
 }
 
 /// What becomes of the objects that name a deleted one as their owner.

@@ -88,9 +88,9 @@ impl StoreAccessor {
         }
     }
 
-    async fn snapshot(&self, cursor: Option<&Cursor>) -> Result<Snapshot, Error> {
-        match cursor {
-            Some(cursor) => self.store.snapshot_at(cursor.revision).await.map_err(from_store),
+    async fn snapshot(&self, at: Option<Revision>) -> Result<Snapshot, Error> {
+        match at {
+            Some(revision) => self.store.snapshot_at(revision).await.map_err(from_store),
             None => self.store.snapshot().await.map_err(from_store),
         }
     }
@@ -109,20 +109,27 @@ impl Accessor for StoreAccessor {
 
     async fn list(&self, options: ListOptions) -> Result<Page, Error> {
         let cursor = options.continue_from.as_deref().map(Cursor::decode).transpose()?;
-        let snapshot = self.snapshot(cursor.as_ref()).await?;
+        let at = cursor.as_ref().map(|cursor| cursor.revision).or(options.at);
+        let snapshot = self.snapshot(at).await?;
         // A list of one name in one project is a look-up, not a scan.
         let prefix = match (&options.project, options.fields.exact("metadata.name")) {
             (Some(id), Some(name)) => self.keys.object(id, name),
             (Some(id), None) => self.keys.project(id),
             (None, _) => self.keys.all().to_owned(),
         };
-        let after = match cursor {
-            None => None,
-            Some(cursor) if cursor.after.starts_with(&prefix) => Some(cursor.after),
+        let (after, known) = match cursor {
+            None => (None, None),
+            Some(cursor) if cursor.after.starts_with(&prefix) => {
+                (Some(cursor.after), cursor.remaining)
+            }
             Some(_) => return Err(foreign_token()),
         };
-        let mut page =
-            Page { items: Vec::new(), revision: snapshot.revision(), continue_from: None };
+        let mut page = Page {
+            items: Vec::new(),
+            revision: snapshot.revision(),
+            continue_from: None,
+            remaining: None,
+        };
         let mut last_key = None;
         // No key is empty, so everything comes after the empty one.
         for entry in snapshot.range_after(&prefix, after.as_deref().unwrap_or_default()) {
@@ -131,7 +138,13 @@ impl Accessor for StoreAccessor {
                 continue;
             }
             if 0 < options.limit && page.items.len() == options.limit {
-                let cursor = last_key.map(|after| Cursor { revision: page.revision, after });
+                // Only the first page counts: the others know what the one before has left.
+                let selects = !options.labels.is_empty() || !options.fields.is_empty();
+                let given = options.limit as u64;
+                let all = || known.unwrap_or_else(|| snapshot.range(&prefix).count() as u64);
+                page.remaining = (!selects).then(|| all().saturating_sub(given));
+                let (revision, remaining) = (page.revision, page.remaining);
+                let cursor = last_key.map(|after| Cursor { revision, after, remaining });
                 page.continue_from = cursor.map(|cursor| cursor.encode());
                 break;
             }
@@ -148,7 +161,11 @@ impl Accessor for StoreAccessor {
         let outcome = if created { Outcome::Created } else { Outcome::Changed };
         let before = object.update_meta(|meta| std::mem::take(&mut meta.resource_version));
         let put = Op::put(self.key(&name), object.encode(), expect);
-        let revision = if options.dry_run {
+        let revision = if let Some(batch) = options.batch {
+            let put = if options.dry_run { checked(put) } else { put };
+            batch.add(std::iter::once(put).chain(options.guards));
+            before
+        } else if options.dry_run {
             self.commit(checked(put), &name, checks(options.guards)).await?;
             before
         } else {
@@ -163,6 +180,11 @@ impl Accessor for StoreAccessor {
         let at = options.revision.unwrap_or(entry.modified);
         let mut object = decode(&self.kind, &entry)?;
         let delete = Op::delete(self.key(&options.name), at);
+        if let Some(batch) = options.batch {
+            let delete = if options.dry_run { checked(delete) } else { delete };
+            batch.add(std::iter::once(delete).chain(options.guards));
+            return Ok(Deleted { object, gone: true });
+        }
         if options.dry_run {
             self.commit(checked(delete), &options.name, checks(options.guards)).await?;
             return Ok(Deleted { object, gone: true });

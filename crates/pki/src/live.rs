@@ -3,6 +3,8 @@
 //! Nobody watches files. Whoever opens a connection asks for the current material, and asking looks
 //! whether the files are still the ones that were read.
 
+mod handshake;
+
 use std::fmt;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -11,6 +13,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::error::Error;
 use crate::files::TlsFiles;
+use crate::identity::Identity;
 use crate::material::TlsMaterial;
 
 /// Which content a file has, as far as the file system tells without reading it.
@@ -31,6 +34,9 @@ impl Stamp {
 
 type Stamps = [Option<Stamp>; 3];
 
+/// Says whether a peer that was verified is refused all the same.
+pub type Refuses = Arc<dyn Fn(&Identity) -> bool + Send + Sync>;
+
 /// The current material of one side. Clones share it.
 #[derive(Clone)]
 pub struct LiveTls {
@@ -43,7 +49,11 @@ struct Inner {
 }
 
 struct State {
+    /// With what is trusted beside its own root.
     material: TlsMaterial,
+    /// PEM text of what is trusted beside the root of the material.
+    also: String,
+    refuses: Option<Refuses>,
     /// Grows with every change.
     generation: u64,
     seen: Stamps,
@@ -63,7 +73,8 @@ impl LiveTls {
     }
 
     fn with(files: Option<TlsFiles>, material: TlsMaterial, seen: Stamps) -> Self {
-        let state = RwLock::new(State { material, generation: 0, seen });
+        let (also, refuses) = (String::new(), None);
+        let state = RwLock::new(State { material, also, refuses, generation: 0, seen });
         Self { inner: Arc::new(Inner { files, state }) }
     }
 
@@ -73,11 +84,43 @@ impl LiveTls {
         (state.material.clone(), state.generation)
     }
 
-    /// Takes new material.
+    /// Takes new material; what is trusted beside its root stays so.
     pub fn set(&self, material: TlsMaterial) {
         let mut state = self.inner.state.write().unwrap_or_else(PoisonError::into_inner);
+        // What was trusted before was read once already.
+        state.material = trusting(&material, &state.also).unwrap_or(material);
+        state.generation += 1;
+    }
+
+    /// Trusts these authorities too, in place of those that were named here before. `root` is the
+    /// material without them.
+    pub fn trust_also(&self, root: &TlsMaterial, also: &str) -> Result<(), Error> {
+        let material = trusting(root, also)?;
+        let mut state = self.inner.state.write().unwrap_or_else(PoisonError::into_inner);
+        also.clone_into(&mut state.also);
         state.material = material;
         state.generation += 1;
+        Ok(())
+    }
+
+    /// Refuses peers in the handshake that are verified and still not welcome.
+    pub fn refuse(&self, refuses: Refuses) {
+        let mut state = self.inner.state.write().unwrap_or_else(PoisonError::into_inner);
+        state.refuses = Some(refuses);
+    }
+
+    fn refuses(&self, identity: &Identity) -> bool {
+        let state = self.inner.state.read().unwrap_or_else(PoisonError::into_inner);
+        let refuses = state.refuses.clone();
+        drop(state);
+        refuses.is_some_and(|refuses| refuses(identity))
+    }
+
+    /// The material as its files hold it, without what is trusted beside it; the current one where
+    /// there are no files.
+    pub fn own(&self) -> Result<TlsMaterial, Error> {
+        let loaded = self.inner.files.as_ref().map(TlsFiles::load).transpose()?.flatten();
+        Ok(loaded.unwrap_or_else(|| self.current().0))
     }
 
     /// Reads the files again if they have changed. What cannot be used is told once, and the
@@ -85,16 +128,20 @@ impl LiveTls {
     pub fn refresh(&self) -> Result<bool, Error> {
         let Some(files) = &self.inner.files else { return Ok(false) };
         let now = stamps(files);
-        {
-            let mut state = self.inner.state.write().unwrap_or_else(PoisonError::into_inner);
-            if state.seen == now {
-                return Ok(false);
-            }
-            state.seen = now;
+        if self.inner.state.read().unwrap_or_else(PoisonError::into_inner).seen == now {
+            return Ok(false);
         }
+        self.inner.state.write().unwrap_or_else(PoisonError::into_inner).seen = now;
         let Some(material) = files.load()? else { return Ok(false) };
         self.set(material);
         Ok(true)
+    }
+}
+
+fn trusting(material: &TlsMaterial, also: &str) -> Result<TlsMaterial, Error> {
+    match also {
+        "" => Ok(material.clone()),
+        also => material.trusting(also.as_bytes()),
     }
 }
 

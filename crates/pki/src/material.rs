@@ -17,7 +17,7 @@ use crate::identity::Identity;
 use crate::pem::Pem;
 
 pub(crate) const ALPN_H2: &[u8] = b"h2";
-const ALPN_HTTP1: &[u8] = b"http/1.1";
+pub(crate) const ALPN_HTTP1: &[u8] = b"http/1.1";
 /// An authority, its predecessors that are still trusted, and some room.
 const ROOTS_SHOWN_MAX: usize = 4;
 pub(crate) const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
@@ -91,7 +91,7 @@ impl TlsMaterial {
             .with_protocol_versions(&VERSIONS)
             .expect("ring has cipher suites for both versions")
             .with_client_cert_verifier(verifier)
-            .with_cert_resolver(Arc::new(self.resolver_with_roots()));
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(self.shown_with_roots())));
         config.alpn_protocols = vec![ALPN_H2.to_vec(), ALPN_HTTP1.to_vec()];
         Arc::new(config)
     }
@@ -115,14 +115,22 @@ impl TlsMaterial {
 
     /// Servers show the authorities too: whoever joins knows nothing but the hash of one of them.
     /// A bundle of strangers' authorities is not shown; it would only slow down every handshake.
-    fn resolver_with_roots(&self) -> SingleCertAndKey {
+    pub(crate) fn shown_with_roots(&self) -> CertifiedKey {
         let mut shown = self.certified.cert.clone();
         if self.root_certificates.len() <= ROOTS_SHOWN_MAX {
             let missing = self.root_certificates.iter().filter(|root| !shown.contains(root));
             let missing: Vec<_> = missing.cloned().collect();
             shown.extend(missing);
         }
-        SingleCertAndKey::from(CertifiedKey::new(shown, Arc::clone(&self.certified.key)))
+        CertifiedKey::new(shown, Arc::clone(&self.certified.key))
+    }
+
+    pub(crate) fn roots(&self) -> Arc<RootCertStore> {
+        Arc::clone(&self.roots)
+    }
+
+    pub(crate) fn certified(&self) -> Arc<CertifiedKey> {
+        Arc::clone(&self.certified)
     }
 
     fn resolver(&self) -> SingleCertAndKey {
@@ -142,7 +150,7 @@ impl fmt::Debug for TlsMaterial {
 }
 
 /// Named everywhere instead of installed once per process, so that no start-up order matters.
-pub(crate) fn provider() -> Arc<CryptoProvider> {
+pub fn provider() -> Arc<CryptoProvider> {
     static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
     Arc::clone(PROVIDER.get_or_init(|| Arc::new(rustls::crypto::ring::default_provider())))
 }

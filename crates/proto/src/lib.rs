@@ -19,9 +19,9 @@ macro_rules! packages {
     };
 }
 
-packages!(apps, core, fleet, hub, identity, infra, meta, options, volumes);
+packages!(apps, core, fleet, hub, identity, infra, meta, options, storage, volumes);
 
-pub use orrery::{apps, core, fleet, hub, identity, infra, meta, options, volumes};
+pub use orrery::{apps, core, fleet, hub, identity, infra, meta, options, storage, volumes};
 
 mod redact;
 

@@ -1,6 +1,7 @@
 //! Takes keys from a queue and reconciles them.
 use crate::backoff::Backoff;
 use crate::queue::{Done, Queue};
+use crate::stats;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use std::fmt::Debug;
@@ -11,6 +12,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 /// When to look at a key again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,13 +57,15 @@ impl<K: Clone + Eq + Hash + Ord> KeyQueue<K> {
     }
 }
 
-/// How many keys of one controller are worked on at once; they mostly wait for the store.
+/// How many keys of one controller are worked on at once unless it says otherwise; they mostly wait for
+/// the store.
 const IN_FLIGHT_MAX: usize = 64;
 
 pub struct Controller<K, R> {
     name: &'static str,
     queue: KeyQueue<K>,
     reconciler: Arc<R>,
+    in_flight_max: usize,
 }
 
 impl<K, R> Controller<K, R>
@@ -79,7 +83,14 @@ where
             name,
             queue: KeyQueue { shared: Arc::new(shared) },
             reconciler: Arc::new(reconciler),
+            in_flight_max: IN_FLIGHT_MAX,
         }
+    }
+
+    /// Works on so many keys at once: for those that wait for others than the store.
+    pub fn at_once(mut self, keys: usize) -> Self {
+        self.in_flight_max = keys;
+        self
     }
 
     /// Where watches leave the keys that changed.
@@ -92,7 +103,11 @@ where
         let mut flying: JoinSet<(K, Result<Next, String>)> = JoinSet::new();
         loop {
             self.start_ready(&mut flying);
-            let due = self.queue.shared.queue.lock().next_due();
+            let (due, keys) = {
+                let queue = self.queue.shared.queue.lock();
+                (queue.next_due(), queue.len())
+            };
+            stats::depth(self.name, keys);
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = self.queue.shared.changed.notified() => {}
@@ -103,17 +118,22 @@ where
         while let Some(ended) = flying.join_next().await {
             self.finish(ended);
         }
+        stats::depth(self.name, 0);
         Ok(())
     }
 
     fn start_ready(&self, flying: &mut JoinSet<(K, Result<Next, String>)>) {
-        while flying.len() < IN_FLIGHT_MAX {
+        while flying.len() < self.in_flight_max {
             let Some(key) = self.queue.shared.queue.lock().take(Instant::now()) else { return };
-            let reconciler = self.reconciler.clone();
-            flying.spawn(async move {
+            let (name, reconciler) = (self.name, self.reconciler.clone());
+            let span = tracing::info_span!("reconcile", controller = name, ?key);
+            let work = async move {
+                let began = Instant::now();
                 let outcome = reconciler.reconcile(&key).await.map_err(|error| error.to_string());
+                stats::took(name, began.elapsed());
                 (key, outcome)
-            });
+            };
+            flying.spawn(work.instrument(span));
         }
     }
 
@@ -124,9 +144,12 @@ where
                 // The key is lost with the task: it stays in flight, so it cannot loop, and a
                 // person has to look anyway.
                 tracing::error!(controller = self.name, %error, "reconciliation panicked");
+                stats::ended(self.name, stats::Outcome::Panicked);
                 return;
             }
         };
+        let how = if outcome.is_ok() { stats::Outcome::Done } else { stats::Outcome::Failed };
+        stats::ended(self.name, how);
         let done = match outcome {
             Ok(Next::AwaitChange) => Done::AwaitChange,
             Ok(Next::After(wait)) => Done::After(wait),

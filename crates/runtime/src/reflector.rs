@@ -88,7 +88,8 @@ impl<T: prost::Message + prost::Name + Default> Reflector<T> {
         let mut seen = BTreeSet::new();
         while let Some(event) = events.next().await {
             let event = event?;
-            if let WatchEvent::Bookmark(_) = event {
+            if let WatchEvent::Bookmark(revision) = event {
+                self.view.advance(revision);
                 return Ok(seen);
             }
             seen.extend(self.take(event)?);
@@ -100,11 +101,17 @@ impl<T: prost::Message + prost::Name + Default> Reflector<T> {
         let (object, present) = match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, true),
             WatchEvent::Deleted(object) => (object, false),
-            WatchEvent::Bookmark(_) => return Ok(None),
+            WatchEvent::Bookmark(revision) => {
+                self.view.advance(revision);
+                return Ok(None);
+            }
         };
         let name = ObjectName::of(&object);
+        // An object from a watch always says its revision.
+        let revision = object.resource_version().parse().unwrap_or_default();
         let new = if present { Some(typed(&object)?) } else { None };
         self.tell(name.clone(), new);
+        self.view.advance(revision);
         Ok(Some(name))
     }
 

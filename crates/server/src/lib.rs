@@ -4,23 +4,34 @@
 //!   listener (TLS or plain) ─> router ─┬─ REST: the Kubernetes dialect, OpenAPI, health
 //!                                      ├─ gRPC: Hub, health, reflection
 //!                                      └─ gRPC: agent and commander connections (fleet)
+//!   storage (8999) ─> registry and proxy (volumes)
 //!                                              │
 //!                                    HubApi: decode, call the accessor, encode
 //! ```
-//! Owns: listeners and TLS, the APIs, and putting store, hub, fleet and the other domains together.
+//! Owns: listeners and TLS, the APIs, the gate that every request passes, figures, and putting store, hub, fleet and the other domains together.
 //! Not in it: rules about resources (hub), what a domain does, printing and exit codes (cli).
 mod api;
 mod backup;
+mod gate;
 mod grpc;
 mod identity;
 mod listener;
+mod machines;
+mod metrics;
 mod options;
 mod rest;
 mod server;
+mod stalled;
+mod storage;
+
+#[cfg(feature = "fuzzing")]
+pub use rest::fuzzing;
 
 pub use identity::{Identities, IdentityOptions};
 pub use listener::Listener;
-pub use options::{ServerOptions, StoreOptions};
+pub use machines::{DRIVERS_PORT, DriversListen};
+pub use options::{ServerOptions, StorageListen, StoreOptions};
+pub use orrery_access::oidc::OidcOptions;
 pub use orrery_store::etcd::{Credentials, EtcdOptions, EtcdTls};
 pub use orrery_store::{Backup, EmbeddedOptions, inspect_backup, restore};
 pub use server::{Connections, Error, Server, rules};

@@ -1,5 +1,5 @@
 //! Connections: accepted, encrypted where asked for, and served until the end.
-use crate::identity::ServerTls;
+use crate::stalled::Stalled;
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -8,6 +8,7 @@ use hyper_util::service::TowerToHyperService;
 use orrery_access::Access;
 use orrery_fleet::middleware::Peer;
 use orrery_pki::Identity;
+use prometheus_client::metrics::gauge::Gauge;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,13 +32,13 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 /// A bound port and what is served on it.
 pub struct Listener {
     tcp: TcpListener,
-    tls: Option<Arc<ServerTls>>,
+    tls: Option<TlsAcceptor>,
     access: Option<Access>,
 }
 
 impl Listener {
-    pub fn new(tcp: TcpListener, tls: Option<Arc<ServerTls>>) -> Self {
-        Self { tcp, tls, access: None }
+    pub fn new(tcp: TcpListener, tls: Option<Arc<tokio_rustls::rustls::ServerConfig>>) -> Self {
+        Self { tcp, tls: tls.map(TlsAcceptor::from), access: None }
     }
 
     /// Ends the connections of identities that are disabled.
@@ -56,7 +57,12 @@ impl Listener {
     }
 
     /// Serves until it is told to stop; then no new connection is taken and the open ones end.
-    pub async fn serve(self, router: Router, stop: CancellationToken) -> std::io::Result<()> {
+    pub async fn serve(
+        self,
+        router: Router,
+        connected: Gauge,
+        stop: CancellationToken,
+    ) -> std::io::Result<()> {
         let connections = TaskTracker::new();
         let graceful = Arc::new(GracefulShutdown::new());
         let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -69,7 +75,12 @@ impl Listener {
             let (tls, access) = (self.tls.clone(), self.access.clone());
             let serving =
                 serve_one(tcp, tls, access, peer, router.clone(), graceful.clone(), permit);
-            connections.spawn(serving);
+            let connected = connected.clone();
+            connections.spawn(async move {
+                connected.inc();
+                serving.await;
+                connected.dec();
+            });
         }
         drop(self.tcp);
         connections.close();
@@ -107,7 +118,7 @@ async fn accept(
 
 async fn serve_one(
     tcp: TcpStream,
-    tls: Option<Arc<ServerTls>>,
+    tls: Option<TlsAcceptor>,
     access: Option<Access>,
     mut peer: Peer,
     router: Router,
@@ -119,40 +130,33 @@ async fn serve_one(
     }
     let address = peer.address;
     let outcome = match tls {
-        None => serve_http(tcp, peer, router, graceful).await,
-        Some(tls) => match tokio::time::timeout(HEAD_TIMEOUT, accept_tls(&tls, tcp)).await {
-            Ok(Ok(stream)) => {
-                peer.encrypted = true;
-                peer.identity = identity(&stream);
-                let identity = peer.identity.clone();
-                let refused = until_refused(access, identity);
-                tokio::select! {
-                    outcome = serve_http(stream, peer, router, graceful) => outcome,
-                    // Everything that runs over the connection ends with it.
-                    name = refused => {
-                        tracing::warn!(?address, name, "the identity is revoked, closing its connection");
-                        Ok(())
+        None => serve_http(Stalled::new(tcp), peer, router, graceful).await,
+        Some(tls) => {
+            match tokio::time::timeout(HEAD_TIMEOUT, tls.accept(Stalled::new(tcp))).await {
+                Ok(Ok(stream)) => {
+                    peer.encrypted = true;
+                    peer.identity = identity(&stream);
+                    let refused = until_refused(access, peer.identity.clone());
+                    tokio::select! {
+                        outcome = serve_http(stream, peer, router, graceful) => outcome,
+                        // Everything that runs over the connection ends with it.
+                        name = refused => {
+                            tracing::warn!(?address, name, "the identity is revoked, closing its connection");
+                            Ok(())
+                        }
                     }
                 }
+                Ok(Err(error)) => {
+                    tracing::warn!(?address, %error, "TLS handshake refused");
+                    Ok(())
+                }
+                Err(_) => Ok(()),
             }
-            Ok(Err(error)) => {
-                tracing::warn!(?address, %error, "TLS handshake refused");
-                Ok(())
-            }
-            Err(_) => Ok(()),
-        },
+        }
     };
     if let Err(error) = outcome {
         tracing::debug!(?address, error, "connection ended");
     }
-}
-
-/// With the certificate that is current now.
-async fn accept_tls(
-    tls: &ServerTls,
-    tcp: TcpStream,
-) -> std::io::Result<tokio_rustls::server::TlsStream<TcpStream>> {
-    TlsAcceptor::from(tls.config()).accept(tcp).await
 }
 
 /// The name of the peer, when it is disabled.
@@ -164,7 +168,7 @@ async fn until_refused(access: Option<Access>, identity: Option<Identity>) -> St
     identity.spiffe.map_or_else(|| identity.fingerprint.to_string(), |id| id.to_string())
 }
 
-fn identity(stream: &tokio_rustls::server::TlsStream<TcpStream>) -> Option<Identity> {
+fn identity(stream: &tokio_rustls::server::TlsStream<Stalled<TcpStream>>) -> Option<Identity> {
     let chain = stream.get_ref().1.peer_certificates()?;
     Identity::from_chain(chain)
         .inspect_err(|error| tracing::warn!(%error, "cannot read a client certificate"))

@@ -1,5 +1,6 @@
 //! What a server is told at its start.
 use crate::identity::IdentityOptions;
+use crate::machines::DriversListen;
 use orrery_pki::TlsFiles;
 use orrery_store::EtcdOptions;
 use std::net::SocketAddr;
@@ -16,10 +17,34 @@ pub enum StoreOptions {
     Memory,
 }
 
+impl StoreOptions {
+    /// Where the embedded engine keeps its files.
+    pub fn folder(&self) -> Option<PathBuf> {
+        match self {
+            Self::Embedded(folder) => Some(folder.clone()),
+            Self::Etcd(_) | Self::Memory => None,
+        }
+    }
+}
+
+/// Where the storage registry listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StorageListen {
+    /// Port 8999 on the host of the main port; a free port if the main port is a free one too.
+    Default {
+        /// Whether a server without it is of no use. If not, a port that is taken is warned of.
+        needed: bool,
+    },
+    At(SocketAddr),
+    Off,
+}
+
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// REST, gRPC, agents and commanders.
     pub listen: SocketAddr,
+    /// Machine drivers.
+    pub drivers: DriversListen,
     pub store: StoreOptions,
     /// All three PEM files, or none for plain connections.
     pub tls: TlsFiles,
@@ -29,4 +54,6 @@ pub struct ServerOptions {
     pub group_suffix: String,
     /// The authority, joining, and what the server's own certificate says.
     pub identity: IdentityOptions,
+    /// The registry of storage controllers and the proxy to them.
+    pub storage: StorageListen,
 }

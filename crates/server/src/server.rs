@@ -1,13 +1,16 @@
 //! Putting it together.
-use crate::api::HubApi;
+use crate::api::{Front, HubApi};
+use crate::gate::Gate;
 use crate::grpc::commands::Commands;
 use crate::grpc::hub::HubService;
 use crate::grpc::identity::IdentityService;
 use crate::identity::{Identities, IdentityProblem, authenticate};
 use crate::listener::Listener;
+use crate::machines::{self, DriversPort};
+use crate::metrics::Metrics;
 use crate::options::{ServerOptions, StoreOptions};
 use crate::rest;
-use orrery_access::Access;
+use crate::storage;
 use orrery_api::{Scheme, SchemeBuilder, SchemeError};
 use orrery_fleet::Fleet;
 use orrery_fleet::agents::connection::AgentConnections;
@@ -15,6 +18,8 @@ use orrery_fleet::agents::grpc::AgentService;
 use orrery_fleet::commander::CommanderConnections;
 use orrery_fleet::commander::grpc::CommanderService;
 use orrery_hub::Hub;
+use orrery_machines::resources::Edge;
+use orrery_pki::ClientAuth;
 use orrery_proto::fleet::v1::agent_connection_server::AgentConnectionServer;
 use orrery_proto::hub::v1::hub_server::HubServer;
 use orrery_proto::identity::v1::identity_server::IdentityServer;
@@ -35,6 +40,18 @@ pub enum Error {
         "{address} can be reached from other machines, and without certificates everybody there could do everything; give --tls, or --root, --certificate and --key, listen on 127.0.0.1, or say --allow-plain if the network is safe"
     )]
     PlainBeyondLoopback { address: SocketAddr },
+    #[error(
+        "cannot listen for storage controllers on {address}: {cause}; name another address with --storage-listen, or say --storage-listen off"
+    )]
+    StorageListen { address: SocketAddr, cause: std::io::Error },
+    #[error(
+        "the storage registry on {address} could be reached from other machines, which needs certificates: give --root, --certificate and --key, or name a loopback address with --storage-listen"
+    )]
+    PlainStorage { address: SocketAddr },
+    #[error(
+        "{address} can be reached from other machines, and without certificates any machine there could read the secrets of machine classes; give --root, --certificate and --key, or say --drivers-listen 127.0.0.1:5000"
+    )]
+    PlainDrivers { address: SocketAddr },
     #[error(transparent)]
     Identity(#[from] IdentityProblem),
     #[error("the kinds cannot be registered: {0}")]
@@ -69,10 +86,13 @@ pub struct Server {
     /// Different for each start.
     id: String,
     listener: Listener,
+    drivers: Option<DriversPort>,
+    storage: Option<storage::Bound>,
     engine: Arc<dyn Engine>,
     store: Store,
     hub: Hub,
     identities: Identities,
+    metrics: Metrics,
 }
 
 impl Server {
@@ -87,23 +107,40 @@ impl Server {
             prefix: orrery_hub::OBJECTS.to_owned(),
             ..orrery_store::StoreOptions::default()
         };
-        let store = Store::start(engine.clone(), cached).await?;
+        let mut metrics = Metrics::new();
+        let store = Store::start(metrics.measured(engine.clone()), cached).await?;
+        metrics.of_store(&store, options.store.folder());
         let scheme = Scheme::builder()
             .group_suffix(options.group_suffix)
             .descriptors(orrery_proto::FILE_DESCRIPTOR_SET);
         let scheme = rules(scheme).build()?;
         let builder = Hub::builder(Arc::new(scheme), store.clone());
+        let builder = orrery_machines::resources::register(orrery_volumes::register(builder));
         let hub = orrery_lifecycle::register(Fleet::register(builder)).build()?;
         orrery_lifecycle::ensure_projects(&hub).await?;
         let id = uuid::Uuid::new_v4().to_string();
         let identities = Identities::open(&hub, options.identity, files, &tcp).await?;
-        let listener = Listener::new(tcp, identities.tls());
-        Ok(Self { id, listener, engine, store, hub, identities })
+        let live = identities.live();
+        let drivers = DriversPort::bind(options.drivers, options.listen, live).await?;
+        let storage = storage::bind(options.storage, options.listen, live.cloned()).await?;
+        let config = live.map(|live| live.server_config(ClientAuth::Optional));
+        let listener = Listener::new(tcp, config);
+        Ok(Self { id, listener, drivers, storage, engine, store, hub, identities, metrics })
     }
 
     pub fn address(&self) -> Result<SocketAddr, Error> {
         let address = SocketAddr::from(([0, 0, 0, 0], 0));
         self.listener.address().map_err(|cause| Error::Listen { address, cause })
+    }
+
+    /// Where machine drivers register, if they can.
+    pub fn drivers_address(&self) -> Option<SocketAddr> {
+        self.drivers.as_ref().and_then(DriversPort::address)
+    }
+
+    /// Where the storage registry listens, if it does.
+    pub fn storage_address(&self) -> Option<SocketAddr> {
+        self.storage.as_ref().map(storage::Bound::address)
     }
 
     /// `http` or `https`.
@@ -122,27 +159,35 @@ impl Server {
 
     /// Starts everything; it ends when the tasks are stopped. What is returned takes peers in by
     /// other ways than the listener.
-    pub fn spawn(self, tasks: &mut Tasks) -> Result<Connections, Error> {
+    pub fn spawn(mut self, tasks: &mut Tasks) -> Result<Connections, Error> {
         let stop = tasks.stop_token();
         let fleet = Fleet::spawn(&self.hub, &self.id, tasks)?;
-        self.spawn_leases(&fleet, tasks);
-        let access = Access::spawn(&self.hub, tasks)?;
-        let api = HubApi::new(self.hub.clone(), access.clone());
+        let access = self.identities.spawn(&self.hub, tasks)?;
+        let machines =
+            machines::spawn(&self.hub, &self.id, self.drivers.take(), access.clone(), tasks)?;
+        self.spawn_leases(&fleet, machines, tasks);
+        let gate = Gate::new(self.metrics.requests().clone());
+        let front = Front::new(HubApi::new(self.hub.clone(), access.clone()), gate.clone());
+        if let Some(storage) = self.storage.take() {
+            storage.spawn(&self.hub, access.clone(), tasks)?;
+        }
         let agents = AgentConnections::new(fleet.clone(), stop.clone());
-        let commands = Arc::new(Commands::new(api.clone(), self.engine.clone(), fleet));
+        let commands = Arc::new(Commands::new(front.clone(), self.engine.clone(), fleet.clone()));
         let commanders = CommanderConnections::new(commands, stop.clone());
         let connections = Connections { agents: agents.clone(), commanders: commanders.clone() };
-        self.identities.spawn(tasks);
         let identity = IdentityService::server(&self.hub, self.identities, access.clone())?;
-        let router = grpc_routes(api, agents.clone(), commanders.clone(), identity)?;
-        let rest = rest::router(self.hub, access.clone(), stop.clone())?;
+        self.metrics.of_peers(&fleet, &commanders);
+        let router = grpc_routes(front, agents.clone(), commanders.clone(), identity)?;
+        let connected = self.metrics.connections();
+        let metrics = Arc::new(self.metrics);
+        let rest = rest::router(self.hub, access.clone(), gate, metrics, stop.clone())?;
         let router = router.reset_fallback().merge(rest).fallback(rest::unknown);
         let check = axum::middleware::from_fn_with_state(access.clone(), authenticate);
         let router = router.layer(check);
         let listener = self.listener.guarded(access);
         let (store, engine) = (self.store, self.engine);
         tasks.spawn("listener", OnEnd::StopAll, async move {
-            let outcome = listener.serve(router, stop).await;
+            let outcome = listener.serve(router, connected, stop).await;
             agents.drained().await;
             commanders.drained().await;
             outcome
@@ -157,22 +202,32 @@ impl Server {
 
 impl Server {
     /// This server's own lease, by which others know that it is there; and the one of the leader.
-    fn spawn_leases(&self, fleet: &Arc<Fleet>, tasks: &mut Tasks) {
+    fn spawn_leases(&self, fleet: &Arc<Fleet>, machines: Arc<Edge>, tasks: &mut Tasks) {
         let candidate =
             |name: String| Leadership { hub: self.hub.clone(), name, holder: self.id.clone() };
         let stop = tasks.stop_token();
         let own = candidate(orrery_fleet::leader::server_lease(&self.id));
         tasks.spawn("server-lease", OnEnd::StopAll, own.hold(stop.clone()));
         let assignments = fleet.assignments().clone();
+        let leading = self.metrics.leader().clone();
+        let to_controllers = self.storage.as_ref().map(storage::Bound::proxy_config);
         let term: Term = Box::new(move |hub, over| {
-            let assignments = assignments.clone();
+            let (assignments, leading) = (assignments.clone(), leading.clone());
+            let (machines, to_controllers) = (machines.clone(), to_controllers.clone());
             Box::pin(async move {
                 let mut tasks = Tasks::new(over);
                 orrery_lifecycle::spawn(&hub, &mut tasks).map_err(|e| e.to_string())?;
                 orrery_fleet::leader::spawn(&hub, assignments, &mut tasks)
                     .map_err(|e| e.to_string())?;
+                orrery_machines::resources::spawn_leader(&hub, &machines, &mut tasks)
+                    .map_err(|e| e.to_string())?;
+                orrery_volumes::spawn_leader(&hub, to_controllers, &mut tasks)
+                    .map_err(|e| e.to_string())?;
                 tasks.spawn("history", OnEnd::Ignore, trim(hub, tasks.stop_token()));
-                tasks.run(TERM_GRACE).await.map_err(|e| e.to_string())
+                leading.set(1);
+                let ended = tasks.run(TERM_GRACE).await;
+                leading.set(0);
+                ended.map_err(|e| e.to_string())
             })
         });
         let leader = candidate("leader".to_owned()).run(term, stop);
@@ -182,7 +237,8 @@ impl Server {
 
 /// What resources must be like beyond what their definitions say.
 pub fn rules(scheme: SchemeBuilder) -> SchemeBuilder {
-    Fleet::rules(scheme)
+    let scheme = orrery_access::rules_of_kinds(scheme);
+    orrery_volumes::rules(orrery_machines::resources::rules(Fleet::rules(scheme)))
 }
 
 /// Forgets old history, so that the store does not grow with every change.
@@ -199,7 +255,7 @@ async fn trim(hub: Hub, stop: CancellationToken) -> Result<(), std::convert::Inf
 }
 
 fn grpc_routes(
-    api: HubApi,
+    front: Front,
     agents: AgentConnections,
     commanders: CommanderConnections,
     identity: IdentityServer<IdentityService>,
@@ -216,7 +272,7 @@ fn grpc_routes(
     futures::executor::block_on(serving);
     let mut routes = tonic::service::Routes::builder();
     routes
-        .add_service(HubService::server(api))
+        .add_service(HubService::server(front))
         .add_service(AgentService::server(agents))
         .add_service(CommanderService::server(commanders))
         .add_service(identity)

@@ -5,7 +5,8 @@ use orrery_hub::{Error, Hub, ObjectName};
 use orrery_pki::{TlsFiles, TlsMaterial};
 use orrery_runtime::Tasks;
 use orrery_server::{
-    Connections, EtcdOptions, Identities, IdentityOptions, Server, ServerOptions, StoreOptions,
+    Connections, DriversListen, EtcdOptions, Identities, IdentityOptions, Server, ServerOptions,
+    StorageListen, StoreOptions,
 };
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,11 @@ pub const SOON: Duration = Duration::from_secs(30);
 /// A running server.
 pub struct World {
     pub url: String,
+    /// Where machine drivers register.
+    pub drivers: SocketAddr,
     pub hub: Hub,
+    /// Where the storage registry listens.
+    pub storage: SocketAddr,
     pub connections: Connections,
     pub identities: Identities,
     stop: CancellationToken,
@@ -60,15 +65,19 @@ impl World {
         };
         let options = ServerOptions {
             listen: options.listen.unwrap_or_else(|| ([127, 0, 0, 1], 0).into()),
+            drivers: DriversListen::Default,
             store,
             tls: options.tls,
             allow_plain: false,
             group_suffix: orrery_api::DEFAULT_GROUP_SUFFIX.to_owned(),
             identity: options.identity,
+            storage: StorageListen::At(([127, 0, 0, 1], 0).into()),
         };
         let server = Server::open(options).await.expect("a server on a free port");
         let address = server.address().expect("it is bound");
         let url = format!("{}://{address}", server.scheme_name());
+        let storage = server.storage_address().expect("it listens for storage controllers");
+        let drivers = server.drivers_address().expect("a free port");
         let hub = server.hub().clone();
         let identities = server.identities().clone();
         let stop = CancellationToken::new();
@@ -77,7 +86,7 @@ impl World {
         let mut running = JoinSet::new();
         running.spawn(tasks.run(SOON));
         let _stop_on_drop = stop.clone().drop_guard();
-        Self { url, hub, connections, identities, stop, running, _stop_on_drop }
+        Self { url, drivers, hub, storage, connections, identities, stop, running, _stop_on_drop }
     }
 
     /// How a client reaches it.

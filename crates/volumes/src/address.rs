@@ -33,6 +33,13 @@ pub struct InvalidAddress {
     reason: &'static str,
 }
 
+impl InvalidAddress {
+    /// What is wrong with it, without the address.
+    pub fn reason(&self) -> &'static str {
+        self.reason
+    }
+}
+
 impl Address {
     pub fn parse(text: &str) -> Result<Self, InvalidAddress> {
         let target = target(text).map_err(|reason| InvalidAddress { text: text.into(), reason })?;

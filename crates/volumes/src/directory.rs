@@ -13,6 +13,23 @@ pub struct Entry {
     pub address: Address,
 }
 
+/// What a controller says about itself when it registers. Nothing depends on it: it is for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// What makes devices of volumes; empty if it does not say.
+    pub backend: String,
+    pub capacity: Option<Room>,
+    /// How often it registers, if it says so.
+    pub refresh_seconds: Option<i64>,
+}
+
+/// How much fits, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    pub total_bytes: i64,
+    pub available_bytes: i64,
+}
+
 /// What happened to the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -27,15 +44,24 @@ pub enum DirectoryError {
     /// The store behind the directory cannot be used now; the same call may succeed later.
     #[error("the registry's store is not available: {0}")]
     Unavailable(String),
+    /// Somebody else has what this entry needs.
+    #[error("{0}")]
+    Taken(String),
 }
 
 /// The registry's entries. Implementations are shared by all replicas or say in their own words why
-/// not; a `put` that returned is seen by every `get` that starts after it.
+/// not; a `put` that returned is seen by every `get` of the same server that starts after it.
 #[async_trait::async_trait]
 pub trait ControllerDirectory: Send + Sync + 'static {
     /// Adds or replaces. Called for every refresh of a controller as well, so writing what is there
     /// already has to be cheap.
     async fn put(&self, entry: Entry) -> Result<(), DirectoryError>;
+
+    /// A controller has registered, again or for the first time, and said this about itself.
+    /// Directories that show nobody when a controller was last heard of need not remember.
+    async fn heard(&self, _id: &ControllerId, _report: Report) -> Result<(), DirectoryError> {
+        Ok(())
+    }
 
     /// Removing what is not there succeeds.
     async fn remove(&self, id: &ControllerId) -> Result<(), DirectoryError>;

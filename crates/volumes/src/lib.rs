@@ -8,23 +8,38 @@
 //!                                         controllerid: <id>      (bodies and trailers untouched)
 //! ```
 //!
+//! and what becomes of declared volumes:
+//!
+//! ```text
+//!  Volume, WorkloadInstance --> volume::plan --> placement, VolumeAttachment    (leader, pure)
+//!  Volume, VolumeAttachment --> edge --> a storage controller --> what it said  (leader)
+//! ```
+//!
 //! Owns: who may register and who is proxied where ([`caller`]), the meaning of ids and addresses, the
-//! pool of upstream connections, the listener's loop. Not in it: where entries are kept (whoever
-//! implements [`ControllerDirectory`]), how certificates are made (rustls configurations are passed
-//! in), and what controllers do with a call.
+//! pool of upstream connections, the listener's loop, the StorageController, Volume and
+//! VolumeAttachment kinds. Not in it: how certificates are made (rustls configurations are passed in),
+//! and what controllers do with a call.
 
 pub mod address;
 pub mod caller;
 pub mod certificate;
+mod controllers;
 pub mod directory;
 pub mod id;
 mod proxy;
+pub mod quantity;
 mod registry;
 mod server;
+mod status;
+mod wiring;
 
 pub use address::Address;
 pub use caller::Caller;
-pub use directory::{Change, ControllerDirectory, DirectoryError, Entry, MemoryDirectory};
+pub use controllers::HubDirectory;
+pub use directory::{
+    Change, ControllerDirectory, DirectoryError, Entry, MemoryDirectory, Report, Room,
+};
 pub use id::ControllerId;
 pub use proxy::{CONTROLLER_ID_KEY, ProxyConfig};
-pub use server::{ServeConfig, serve};
+pub use server::{Refused, ServeConfig, serve};
+pub use wiring::{register, rules, spawn_leader};

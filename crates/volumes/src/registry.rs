@@ -1,6 +1,6 @@
 //! The service `oim.v0.Registry`: decode, decide, call the directory, encode.
 use crate::{
-    Address, Caller, ControllerDirectory, ControllerId, DirectoryError, Entry,
+    Address, Caller, ControllerDirectory, ControllerId, DirectoryError, Entry, Report, Room,
     caller::{Action, Denied},
 };
 use orrery_proto::oim::v0::{
@@ -33,6 +33,27 @@ pub fn denied(denied: Denied) -> Status {
 pub fn unavailable(error: DirectoryError) -> Status {
     match &error {
         DirectoryError::Unavailable(_) => Status::unavailable(error.to_string()),
+        DirectoryError::Taken(_) => Status::already_exists(error.to_string()),
+    }
+}
+
+/// The longest name of a backend that is worth showing.
+const BACKEND_LENGTH_MAX: usize = 32;
+/// Whoever comes less often than once a day is asked for every day.
+const REFRESH_SECONDS_MAX: i64 = 24 * 60 * 60;
+
+/// What a request says beyond the entry itself, within bounds.
+fn report(request: &RegisterControllerRequest) -> Report {
+    let known = 0 < request.capacity_bytes && 0 <= request.available_bytes;
+    Report {
+        backend: request.backend.chars().take(BACKEND_LENGTH_MAX).collect(),
+        capacity: known.then(|| Room {
+            total_bytes: request.capacity_bytes,
+            available_bytes: request.available_bytes.min(request.capacity_bytes),
+        }),
+        refresh_seconds: Some(request.refresh_seconds)
+            .filter(|seconds| 0 < *seconds)
+            .map(|seconds| seconds.min(REFRESH_SECONDS_MAX)),
     }
 }
 
@@ -45,15 +66,16 @@ impl Registry for RegistryService {
         let id = ControllerId::parse(&request.get_ref().controller_id)
             .map_err(|error| Status::invalid_argument(error.to_string()))?;
         caller(&request)?.authorize(Action::Register(&id)).map_err(denied)?;
-        let address = request.into_inner().address;
-        if address.is_empty() {
+        let request = request.into_inner();
+        if request.address.is_empty() {
             tracing::info!(controller = %id, "controller removed");
             self.directory.remove(&id).await.map_err(unavailable)?;
         } else {
-            let address = Address::parse(&address)
+            let address = Address::parse(&request.address)
                 .map_err(|error| Status::invalid_argument(error.to_string()))?;
             tracing::debug!(controller = %id, %address, "controller registered");
-            self.directory.put(Entry { id, address }).await.map_err(unavailable)?;
+            self.directory.put(Entry { id: id.clone(), address }).await.map_err(unavailable)?;
+            self.directory.heard(&id, report(&request)).await.map_err(unavailable)?;
         }
         Ok(Response::new(RegisterControllerReply {}))
     }

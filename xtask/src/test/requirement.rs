@@ -56,6 +56,12 @@ pub const REQUIREMENTS: &[Requirement] = &[
         absent: Absent::Fails,
     },
     Requirement {
+        name: "prometheus",
+        kind: Kind::Apt { program: "promtool" },
+        why: "reads our figures and checks our alert rules",
+        absent: Absent::Fails,
+    },
+    Requirement {
         name: "e2fsprogs",
         kind: Kind::Apt { program: "mkfs.ext4" },
         why: "the CSI driver formats volumes with it",
@@ -102,6 +108,12 @@ pub const REQUIREMENTS: &[Requirement] = &[
         kind: Kind::Pip,
         why: "makes requests from our OpenAPI documents",
         absent: Absent::LeavesOut("test(python_schemathesis)"),
+    },
+    Requirement {
+        name: "grpcio",
+        kind: Kind::Pip,
+        why: "a gRPC client of another language, sent through the storage proxy",
+        absent: Absent::LeavesOut("test(python_grpcio)"),
     },
     Requirement {
         name: "nodejs",

@@ -65,6 +65,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "store",
         ],
     ),
+    ("fuzz", &["api", "hub", "pki", "server"]),
     (
         "testkit",
         &[

@@ -26,7 +26,10 @@ struct Key {
 
 #[derive(Debug)]
 enum Material {
-    Rsa { n: Vec<u8>, e: Vec<u8> },
+    Rsa {
+        n: Vec<u8>,
+        e: Vec<u8>,
+    },
     /// Uncompressed point.
     P256(Vec<u8>),
 }

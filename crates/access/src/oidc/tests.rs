@@ -98,7 +98,8 @@ async fn tokens_that_are_not_good() {
         let refused = oidc.login(&token, NOW).await.expect_err("refused");
         assert_eq!(refused, OidcRefusal::Token(expect), "{token}");
     };
-    check(issuer.token(|claims| claims["iss"] = json!("https://other")), TokenProblem::Issuer).await;
+    check(issuer.token(|claims| claims["iss"] = json!("https://other")), TokenProblem::Issuer)
+        .await;
     check(issuer.token(|claims| claims["aud"] = json!("other")), TokenProblem::Audience).await;
     check(issuer.token(|claims| claims["exp"] = json!(NOW - 61)), TokenProblem::Expired).await;
     check(issuer.token(|claims| claims["exp"] = json!(null)), TokenProblem::Expired).await;

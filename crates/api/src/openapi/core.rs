@@ -29,6 +29,8 @@ fn mk(kind: &str, plural: &str, is_namespace: bool) -> ApiResource {
         writable: is_namespace,
         delete_collection: false,
         has_status: is_namespace,
+        has_scale: false,
+        has_artifacts: false,
         schema: format!("core.v1.{kind}"),
         list_schema: format!("core.v1.{kind}List"),
         definition: None,

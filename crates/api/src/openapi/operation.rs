@@ -1,13 +1,13 @@
 //! The operations of a resource, independent of how they are written down.
-use super::meta::{DELETE_OPTIONS, PATCH, STATUS};
+use super::meta::{ARTIFACT, ARTIFACTS, DELETE_OPTIONS, FILE, JSON_PATCH, PATCH, SCALE, STATUS};
 use super::resource::ApiResource;
+use serde_json::{Value, json};
 
 pub(super) const OBJECT_TYPES: &[&str] = &["application/json", "application/yaml"];
-const PATCH_TYPES: &[&str] = &[
-    "application/apply-patch+yaml",
-    "application/json-patch+json",
-    "application/merge-patch+json",
-];
+const JSON_PATCH_TYPES: &[&str] = &["application/json-patch+json"];
+const PATCH_TYPES: &[&str] = &["application/apply-patch+yaml", "application/merge-patch+json"];
+const SCALE_PATCH_TYPES: &[&str] = &["application/merge-patch+json"];
+const FILE_TYPES: &[&str] = &["application/octet-stream"];
 
 /// One parameter of a query.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +15,8 @@ pub(super) struct Parameter {
     pub name: &'static str,
     pub r#type: &'static str,
     pub description: &'static str,
+    /// The values that there are; none means that any will do.
+    pub values: &'static [&'static str],
 }
 
 /// One path and what can be done there.
@@ -32,10 +34,40 @@ pub(super) struct Operation {
     pub id: String,
     pub description: String,
     pub parameters: Vec<Parameter>,
-    /// Schema and media types of the body.
-    pub body: Option<(String, &'static [&'static str])>,
-    /// Codes and schemas of good answers.
-    pub answers: Vec<(&'static str, &'static str, String)>,
+    /// Schemas and media types of the body; the first is the one where there can be only one.
+    pub body: Vec<Content>,
+    /// Codes of good answers, with a word for each.
+    pub answers: Vec<(&'static str, &'static str, Content)>,
+    /// Group, version and kind of what is there, where it is not the resource itself.
+    pub other_kind: Option<[&'static str; 3]>,
+}
+
+impl Operation {
+    pub fn group_version_kind(&self, resource: &ApiResource) -> Value {
+        match self.other_kind {
+            Some([group, version, kind]) => {
+                json!({ "group": group, "version": version, "kind": kind })
+            }
+            None => resource.group_version_kind(),
+        }
+    }
+}
+
+/// A schema, and the media types in which it is written.
+#[derive(Clone)]
+pub(super) struct Content {
+    pub schema: String,
+    pub types: &'static [&'static str],
+}
+
+impl Content {
+    fn object(schema: &str) -> Self {
+        Self { schema: schema.to_owned(), types: OBJECT_TYPES }
+    }
+
+    fn new(schema: &str, types: &'static [&'static str]) -> Self {
+        Self { schema: schema.to_owned(), types }
+    }
 }
 
 const fn parameter(
@@ -43,23 +75,30 @@ const fn parameter(
     r#type: &'static str,
     description: &'static str,
 ) -> Parameter {
-    Parameter { name, r#type, description }
+    Parameter { name, r#type, description, values: &[] }
 }
 
-const DRY_RUN: Parameter =
-    parameter("dryRun", "string", "\"All\": check everything, store nothing.");
+const fn choice(
+    name: &'static str,
+    description: &'static str,
+    values: &'static [&'static str],
+) -> Parameter {
+    Parameter { name, r#type: "string", description, values }
+}
+
+const DRY_RUN: Parameter = choice("dryRun", "\"All\": check everything, store nothing.", &["All"]);
 const MANAGER: Parameter = parameter("fieldManager", "string", "Who makes this change.");
-const VALIDATION: Parameter = parameter(
-    "fieldValidation",
-    "string",
-    "What happens to unknown fields: \"Strict\", \"Warn\" or \"Ignore\".",
-);
+const VALIDATION: Parameter =
+    choice("fieldValidation", "What happens to unknown fields.", &["Ignore", "Strict", "Warn"]);
 const FORCE: Parameter =
     parameter("force", "boolean", "Take fields over from others; only for apply patches.");
 const LABELS: Parameter = parameter("labelSelector", "string", "Only objects with these labels.");
 const FIELDS: Parameter = parameter("fieldSelector", "string", "Only objects with these values.");
-const PROPAGATION: Parameter =
-    parameter("propagationPolicy", "string", "\"Background\" or \"Foreground\".");
+const PROPAGATION: Parameter = choice(
+    "propagationPolicy",
+    "What becomes of the objects that belong to it.",
+    &["Background", "Foreground", "Orphan"],
+);
 const VERSION: Parameter =
     parameter("resourceVersion", "string", "Which state is meant: none, \"0\" or a revision.");
 const LIST: [Parameter; 10] = [
@@ -68,7 +107,7 @@ const LIST: [Parameter; 10] = [
     parameter("limit", "integer", "At most so many in one answer."),
     parameter("continue", "string", "From the answer before, to get the next part."),
     VERSION,
-    parameter("resourceVersionMatch", "string", "\"NotOlderThan\" or \"Exact\"."),
+    choice("resourceVersionMatch", "How the version is meant.", &["Exact", "NotOlderThan"]),
     parameter("watch", "boolean", "Send every change instead of a list."),
     parameter("allowWatchBookmarks", "boolean", "Say from time to time how far the watch is."),
     parameter("sendInitialEvents", "boolean", "Begin the watch with what is there."),
@@ -99,30 +138,86 @@ pub(super) fn paths(resource: &ApiResource) -> Vec<PathItem> {
         variables: named.clone(),
         operations: object(resource, ""),
     });
+    let mut part = |path: &str, variables: Vec<&'static str>, operations| {
+        items.push(PathItem { path: format!("{one}/{path}"), variables, operations });
+    };
     if resource.has_status {
-        items.push(PathItem {
-            path: format!("{one}/status"),
-            variables: named,
-            operations: object(resource, "Status"),
-        });
+        part("status", named.clone(), object(resource, "Status"));
+    }
+    if resource.has_scale {
+        part("scale", named.clone(), scale(resource));
+    }
+    if resource.has_artifacts {
+        part("artifacts", named.clone(), artifacts(resource));
+        let file = named.iter().copied().chain(["path"]).collect();
+        part("artifacts/{path}", file, artifact(resource));
     }
     items
+}
+
+fn scale(resource: &ApiResource) -> Vec<Operation> {
+    let scaled = |method, action, parameters| Operation {
+        answers: vec![("200", "OK", Content::object(SCALE))],
+        other_kind: Some(["autoscaling", "v1", "Scale"]),
+        ..operation(resource, method, action, "Scale", parameters)
+    };
+    let mut operations = vec![scaled("get", "get", vec![VERSION])];
+    if resource.writable {
+        operations.push(Operation {
+            body: vec![Content::object(SCALE)],
+            ..scaled("put", "put", vec![DRY_RUN, MANAGER, VALIDATION])
+        });
+        operations.push(Operation {
+            body: vec![
+                Content::new(PATCH, SCALE_PATCH_TYPES),
+                Content::new(JSON_PATCH, JSON_PATCH_TYPES),
+            ],
+            ..scaled("patch", "patch", vec![DRY_RUN, MANAGER, VALIDATION])
+        });
+    }
+    operations
+}
+
+fn artifacts(resource: &ApiResource) -> Vec<Operation> {
+    vec![Operation {
+        answers: vec![("200", "OK", Content::object(ARTIFACTS))],
+        ..operation(resource, "get", "get", "Artifacts", Vec::new())
+    }]
+}
+
+fn artifact(resource: &ApiResource) -> Vec<Operation> {
+    let mut operations = vec![Operation {
+        answers: vec![("200", "OK", Content::new(FILE, FILE_TYPES))],
+        ..operation(resource, "get", "get", "Artifact", Vec::new())
+    }];
+    if resource.writable {
+        operations.push(Operation {
+            body: vec![Content::new(FILE, FILE_TYPES)],
+            answers: vec![("200", "OK", Content::object(ARTIFACT))],
+            ..operation(resource, "put", "put", "Artifact", Vec::new())
+        });
+        operations.push(Operation {
+            answers: vec![("200", "OK", Content::object(STATUS))],
+            ..operation(resource, "delete", "delete", "Artifact", Vec::new())
+        });
+    }
+    operations
 }
 
 fn collection(resource: &ApiResource) -> Vec<Operation> {
     let mut operations = vec![list(resource, "")];
     if resource.writable {
         operations.push(Operation {
-            body: Some((resource.schema.clone(), OBJECT_TYPES)),
-            answers: vec![("201", "Created", resource.schema.clone())],
+            body: vec![Content::object(&resource.schema)],
+            answers: vec![("201", "Created", Content::object(&resource.schema))],
             ..operation(resource, "post", "create", "", vec![DRY_RUN, MANAGER, VALIDATION])
         });
     }
     if resource.delete_collection {
         let parameters = vec![LABELS, FIELDS, DRY_RUN, PROPAGATION];
         operations.push(Operation {
-            body: Some((DELETE_OPTIONS.to_owned(), OBJECT_TYPES)),
-            answers: vec![("200", "OK", resource.list_schema.clone())],
+            body: vec![Content::object(DELETE_OPTIONS)],
+            answers: vec![("200", "OK", Content::object(&resource.list_schema))],
             ..operation(resource, "delete", "deletecollection", "", parameters)
         });
     }
@@ -131,14 +226,14 @@ fn collection(resource: &ApiResource) -> Vec<Operation> {
 
 fn list(resource: &ApiResource, suffix: &str) -> Operation {
     Operation {
-        answers: vec![("200", "OK", resource.list_schema.clone())],
+        answers: vec![("200", "OK", Content::object(&resource.list_schema))],
         ..operation(resource, "get", "list", suffix, LIST.to_vec())
     }
 }
 
 /// What can be done with one object, or with a part of it.
 fn object(resource: &ApiResource, part: &str) -> Vec<Operation> {
-    let schema = || resource.schema.clone();
+    let schema = || Content::object(&resource.schema);
     let ok = || ("200", "OK", schema());
     let created = || ("201", "Created", schema());
     let mut operations = vec![Operation {
@@ -149,19 +244,19 @@ fn object(resource: &ApiResource, part: &str) -> Vec<Operation> {
         return operations;
     }
     operations.push(Operation {
-        body: Some((schema(), OBJECT_TYPES)),
+        body: vec![schema()],
         answers: vec![ok()],
         ..operation(resource, "put", "put", part, vec![DRY_RUN, MANAGER, VALIDATION])
     });
     operations.push(Operation {
-        body: Some((PATCH.to_owned(), PATCH_TYPES)),
+        body: vec![Content::new(PATCH, PATCH_TYPES), Content::new(JSON_PATCH, JSON_PATCH_TYPES)],
         answers: vec![ok(), created()],
         ..operation(resource, "patch", "patch", part, vec![DRY_RUN, MANAGER, VALIDATION, FORCE])
     });
     if part.is_empty() {
         operations.push(Operation {
-            body: Some((DELETE_OPTIONS.to_owned(), OBJECT_TYPES)),
-            answers: vec![("200", "OK", STATUS.to_owned())],
+            body: vec![Content::object(DELETE_OPTIONS)],
+            answers: vec![("200", "OK", Content::object(STATUS))],
             ..operation(resource, "delete", "delete", part, vec![DRY_RUN, PROPAGATION])
         });
     }
@@ -188,10 +283,13 @@ fn operation(
     let kind = &resource.kind;
     let what = match suffix {
         "Status" => format!("status of the {kind}"),
+        "Scale" => format!("scale of the {kind}"),
+        "Artifacts" => format!("list of the files of the {kind}"),
+        "Artifact" => format!("file of the {kind}"),
         _ => kind.clone(),
     };
     let id = format!("{verb}{}{scope}{kind}{suffix}", resource.id_prefix());
     let description = format!("{words} {what}");
-    let (body, answers) = (None, Vec::new());
-    Operation { method, action, id, description, parameters, body, answers }
+    let (body, answers, other_kind) = (Vec::new(), Vec::new(), None);
+    Operation { method, action, id, description, parameters, body, answers, other_kind }
 }

@@ -18,6 +18,8 @@ pub(super) struct ApiResource {
     /// Whether many can be deleted at once.
     pub delete_collection: bool,
     pub has_status: bool,
+    pub has_scale: bool,
+    pub has_artifacts: bool,
     /// The schema of one, and of a list of them.
     pub schema: String,
     pub list_schema: String,
@@ -42,6 +44,8 @@ impl ApiResource {
             writable: !kind.server_owned(),
             delete_collection: !kind.server_owned(),
             has_status: kind.has_status(),
+            has_scale: kind.scale().is_some(),
+            has_artifacts: kind.has_artifacts(),
             schema: kind.full_name().to_owned(),
             list_schema: kind.list_descriptor().full_name().to_owned(),
             definition: Some(kind.clone()),

@@ -11,7 +11,7 @@ use crate::scheme::Scheme;
 /// One document for everything that a scheme serves.
 pub fn swagger(scheme: &Scheme) -> Value {
     let mut all_paths = Map::new();
-    let mut definitions: Map<String, Value> = meta::schemas().into_iter().collect();
+    let mut definitions: Map<String, Value> = meta::schemas(Dialect::V2).into_iter().collect();
     definitions.extend(core::schemas(scheme, Dialect::V2));
     for resource in ApiResource::all(scheme) {
         for item in paths(&resource) {
@@ -47,13 +47,17 @@ fn path_item(resource: &ApiResource, item: &PathItem) -> Value {
 
 fn operation(resource: &ApiResource, operation: &Operation) -> Value {
     let query = operation.parameters.iter().map(|parameter| {
-        json!({
+        let mut written = json!({
             "name": parameter.name, "in": "query", "description": parameter.description,
             "type": parameter.r#type,
-        })
+        });
+        if !parameter.values.is_empty() {
+            written["enum"] = json!(parameter.values);
+        }
+        written
     });
-    let body = operation.body.as_ref().map(|(schema, _)| {
-        let schema = Dialect::V2.reference(schema);
+    let body = operation.body.first().map(|content| {
+        let schema = Dialect::V2.reference(&content.schema);
         let required = operation.method != "delete";
         json!({ "name": "body", "in": "body", "required": required, "schema": schema })
     });
@@ -62,15 +66,16 @@ fn operation(resource: &ApiResource, operation: &Operation) -> Value {
         "tags": [resource.api_version()],
         "description": operation.description,
         "operationId": operation.id,
-        "produces": OBJECT_TYPES,
+        "produces": operation.answers.first().map_or(OBJECT_TYPES, |(_, _, good)| good.types),
         "parameters": parameters,
     });
-    if let Some((_, types)) = &operation.body {
-        written["consumes"] = json!(types);
+    if !operation.body.is_empty() {
+        let types = operation.body.iter().flat_map(|content| content.types);
+        written["consumes"] = json!(types.collect::<Vec<_>>());
     }
     let mut answers = Map::new();
-    for (code, description, schema) in &operation.answers {
-        let schema = Dialect::V2.reference(schema);
+    for (code, description, content) in &operation.answers {
+        let schema = Dialect::V2.reference(&content.schema);
         let answer = json!({ "description": description, "schema": schema });
         answers.insert((*code).to_owned(), answer);
     }
@@ -78,6 +83,6 @@ fn operation(resource: &ApiResource, operation: &Operation) -> Value {
     answers.insert("default".to_owned(), json!({ "description": "Refused", "schema": refused }));
     written["responses"] = Value::Object(answers);
     written["x-kubernetes-action"] = json!(operation.action);
-    written["x-kubernetes-group-version-kind"] = resource.group_version_kind();
+    written["x-kubernetes-group-version-kind"] = operation.group_version_kind(resource);
     written
 }

@@ -2,7 +2,7 @@
 use serde_json::{Map, Value, json};
 
 use super::meta;
-use super::operation::{OBJECT_TYPES, Operation, PathItem, paths};
+use super::operation::{Content, OBJECT_TYPES, Operation, PathItem, paths};
 use super::resource::ApiResource;
 use super::schema;
 use super::{Dialect, core};
@@ -11,7 +11,7 @@ use crate::scheme::Scheme;
 /// The document of the resources of one group and version.
 pub(super) fn document(scheme: &Scheme, resources: &[&ApiResource]) -> Value {
     let mut all_paths = Map::new();
-    let mut schemas: Map<String, Value> = meta::schemas().into_iter().collect();
+    let mut schemas: Map<String, Value> = meta::schemas(Dialect::V3).into_iter().collect();
     for resource in resources {
         for item in paths(resource) {
             let written = path_item(resource, &item);
@@ -49,9 +49,16 @@ fn path_item(resource: &ApiResource, item: &PathItem) -> Value {
 
 fn operation(resource: &ApiResource, operation: &Operation) -> Value {
     let parameters = operation.parameters.iter().map(|parameter| {
+        let mut schema = json!({ "type": parameter.r#type });
+        if parameter.r#type == "integer" {
+            schema["minimum"] = json!(0);
+        }
+        if !parameter.values.is_empty() {
+            schema["enum"] = json!(parameter.values);
+        }
         json!({
             "name": parameter.name, "in": "query", "description": parameter.description,
-            "schema": { "type": parameter.r#type },
+            "schema": schema,
         })
     });
     let mut written = json!({
@@ -60,13 +67,14 @@ fn operation(resource: &ApiResource, operation: &Operation) -> Value {
         "operationId": operation.id,
         "parameters": parameters.collect::<Vec<_>>(),
     });
-    if let Some((schema, types)) = &operation.body {
+    if !operation.body.is_empty() {
         let required = operation.method != "delete";
-        written["requestBody"] = json!({ "content": content(schema, types), "required": required });
+        let content = contents(&operation.body);
+        written["requestBody"] = json!({ "content": content, "required": required });
     }
     let mut answers = Map::new();
-    for (code, description, schema) in &operation.answers {
-        let content = content(schema, OBJECT_TYPES);
+    for (code, description, content) in &operation.answers {
+        let content = contents(std::slice::from_ref(content));
         let answer = json!({ "description": description, "content": content });
         answers.insert((*code).to_owned(), answer);
     }
@@ -74,8 +82,16 @@ fn operation(resource: &ApiResource, operation: &Operation) -> Value {
     answers.insert("default".to_owned(), json!({ "description": "Refused", "content": refused }));
     written["responses"] = Value::Object(answers);
     written["x-kubernetes-action"] = json!(operation.action);
-    written["x-kubernetes-group-version-kind"] = resource.group_version_kind();
+    written["x-kubernetes-group-version-kind"] = operation.group_version_kind(resource);
     written
+}
+
+fn contents(all: &[Content]) -> Value {
+    let each = all.iter().filter_map(|one| match content(&one.schema, one.types) {
+        Value::Object(fields) => Some(fields),
+        _ => None,
+    });
+    Value::Object(each.flatten().collect())
 }
 
 fn content(schema: &str, types: &[&str]) -> Value {

@@ -20,6 +20,10 @@ pub const TOKEN: &str = "Examples:
   orrery get jointokens
   orrery delete accesstoken ci-7f3a01bc";
 
+pub const JOIN: &str = "Examples:
+  orrery join --role driver --name aws --server https://orrery.example:7443 --token orrery1... --dir identity
+  orrery join --role controller --name rack-7 --server https://orrery.example:7443 --dir identity --renew";
+
 pub const PKI: &str = "Examples:
   orrery pki init --dir pki --trust-domain example.org
   orrery pki issue --dir pki --role agent --name edge-1
@@ -32,6 +36,29 @@ pub const AUTH: &str = "Examples:
   orrery auth can-i create workloads -p demo
   orrery auth can-i get secret/db -p demo
   orrery auth can-i --list -p demo";
+
+pub const STORAGE_CONTROLLER: &str = "Examples:
+  orrery storage-controller --id host-1
+  orrery storage-controller --id host-1 --registry registry:8999 --listen 10.0.0.5:8998 \\
+    --root ca.pem --certificate host-1.pem --key host-1.key
+  orrery get storagecontrollers";
+
+pub const CSI: &str = "Examples:
+  orrery csi --endpoint unix:///run/csi/csi.sock --node-id host-1
+  orrery csi --endpoint unix:///run/csi/csi.sock --node-id host-1 --registry registry:8999";
+
+pub const DRIVER: &str = "Examples:
+  orrery driver process
+  orrery driver aws --owner production --server orrery.example:5000";
+
+pub const DRIVER_PROCESS: &str = "Example:
+  orrery driver process
+  orrery apply -f examples/machines.yaml
+  orrery get machines -p machines --watch";
+
+pub const DRIVER_AWS: &str = "Example:
+  orrery driver aws --owner production --server orrery.example:5000 \\
+    --root ca.pem --certificate driver.pem --key driver-key.pem";
 
 pub const APPLY: &str = "Examples:
   orrery apply -f hello.yaml

@@ -5,7 +5,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use orrery_pki::{Role, TrustDomain};
 use orrery_seal::Keyring;
-use orrery_server::IdentityOptions;
+use orrery_server::{IdentityOptions, OidcOptions};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -36,6 +36,43 @@ pub struct IdentityArguments {
     /// File with the keys that secrets and the authority's key are kept encrypted with
     #[arg(long, value_name = "FILE", env = "ORRERY_ENCRYPTION_KEY_FILE")]
     pub encryption_key_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub oidc: OidcArguments,
+}
+
+/// An issuer of OpenID Connect that knows people.
+#[derive(Clone, Debug, Default, Args)]
+pub struct OidcArguments {
+    /// Issuer of OpenID Connect whose tokens are taken: https://...
+    #[arg(long, value_name = "URL", requires = "oidc_audience")]
+    pub oidc_issuer: Option<String>,
+    /// Audience that the tokens must be made for
+    #[arg(long, value_name = "NAME", requires = "oidc_issuer")]
+    pub oidc_audience: Option<String>,
+    /// Claim that holds a person's name
+    #[arg(long, value_name = "CLAIM", default_value = "sub")]
+    pub oidc_username_claim: String,
+    /// Claim that holds a person's groups
+    #[arg(long, value_name = "CLAIM", default_value = "groups")]
+    pub oidc_groups_claim: String,
+    /// Put before names and groups of the issuer
+    #[arg(long, value_name = "PREFIX", default_value = "oidc:")]
+    pub oidc_prefix: String,
+    /// PEM file of the authority that the issuer's certificate comes from [default: public ones]
+    #[arg(long, value_name = "FILE", requires = "oidc_issuer")]
+    pub oidc_root: Option<PathBuf>,
+}
+
+impl OidcArguments {
+    fn options(&self) -> Option<OidcOptions> {
+        Some(OidcOptions {
+            issuer: self.oidc_issuer.clone()?,
+            audience: self.oidc_audience.clone()?,
+            username_claim: self.oidc_username_claim.clone(),
+            groups_claim: self.oidc_groups_claim.clone(),
+            prefix: self.oidc_prefix.clone(),
+        })
+    }
 }
 
 impl IdentityArguments {
@@ -50,6 +87,8 @@ impl IdentityArguments {
             names: self.tls_names.clone(),
             lifetime: self.certificate_lifetime.unwrap_or(defaults.lifetime),
             keyring: self.keyring(data)?,
+            oidc: self.oidc.options(),
+            oidc_root: self.oidc.oidc_root.clone(),
         })
     }
 
@@ -126,6 +165,28 @@ impl Machine {
             Self::Host => Role::Host,
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub struct JoinArguments {
+    /// What this machine becomes
+    #[arg(long, value_enum)]
+    pub role: Machine,
+    /// Name of this machine
+    #[arg(long)]
+    pub name: String,
+    /// Server to join: https://HOST:PORT
+    #[arg(long, env = "ORRERY_SERVER", value_name = "URL")]
+    pub server: String,
+    /// Join token; not needed when the folder holds a certificate already
+    #[arg(long, env = "ORRERY_JOIN_TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
+    /// Folder for ca.pem, certificate.pem and key.pem
+    #[arg(long, value_name = "FOLDER")]
+    pub dir: PathBuf,
+    /// Stay, and renew the certificate before it ends; whoever uses the files notices
+    #[arg(long)]
+    pub renew: bool,
 }
 
 #[derive(Debug, Args)]

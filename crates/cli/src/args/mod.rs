@@ -4,6 +4,7 @@
 //! means is said here and nowhere else: help, man pages, completion and the reference are made
 //! from it.
 mod connection;
+mod driver;
 mod examples;
 mod identity;
 mod manage;
@@ -12,9 +13,10 @@ mod run;
 mod values;
 
 pub use connection::{Connection, Tls};
+pub use driver::{AwsDriver, DriverArguments, DriverCommand, DriverConnection, ProcessDriver};
 pub use identity::{
-    AuthArguments, AuthCommand, CanI, IdentityArguments, PkiArguments, PkiCommand, PkiInit,
-    PkiIssue, PkiRotate, TokenArguments, TokenCommand, TokenCreate, WhoAmI,
+    AuthArguments, AuthCommand, CanI, IdentityArguments, JoinArguments, PkiArguments, PkiCommand,
+    PkiInit, PkiIssue, PkiRotate, TokenArguments, TokenCommand, TokenCreate, WhoAmI,
 };
 pub use manage::{
     ApiResourcesArguments, BackupArguments, CompletionArguments, ContextArguments, ContextCommand,
@@ -26,7 +28,10 @@ pub use resources::{
     EditArguments, EventsArguments, GetArguments, LogsArguments, PatchArguments, PatchType,
     WaitArguments,
 };
-pub use run::{AgentArguments, ServerArguments, StoreArguments, UpArguments};
+pub use run::{
+    AgentArguments, CsiArguments, ServerArguments, StorageControllerArguments, StoreArguments,
+    UpArguments,
+};
 pub use values::{Aim, Format};
 
 use clap::{Args, Parser, Subcommand};
@@ -66,6 +71,15 @@ pub enum Command {
     /// Run an agent: the part that runs workloads on a machine
     #[command(after_help = examples::AGENT)]
     Agent(AgentArguments),
+    /// Run a storage controller: makes volumes appear as block devices on its host
+    #[command(after_help = examples::STORAGE_CONTROLLER)]
+    StorageController(StorageControllerArguments),
+    /// Run a driver of the Container Storage Interface
+    #[command(after_help = examples::CSI)]
+    Csi(CsiArguments),
+    /// Run a machine driver: the part that makes machines at a provider
+    #[command(after_help = examples::DRIVER)]
+    Driver(DriverArguments),
     /// Create or change resources from files
     #[command(after_help = examples::APPLY)]
     Apply(ApplyArguments),
@@ -132,6 +146,9 @@ pub enum Command {
     /// Make tokens, with which machines join and programs show who they are
     #[command(after_help = examples::TOKEN)]
     Token(TokenArguments),
+    /// Get a certificate for a machine of any role with a join token
+    #[command(after_help = examples::JOIN)]
+    Join(JoinArguments),
     /// Make, show and rotate certificates
     #[command(after_help = examples::PKI)]
     Pki(PkiArguments),

@@ -1,6 +1,7 @@
 //! Commands that run for as long as they are let.
 use super::{IdentityArguments, Tls};
 use clap::Args;
+use orrery_server::{DriversListen, StorageListen};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -9,9 +10,14 @@ pub struct UpArguments {
     /// Address to listen on
     #[arg(long, default_value = "127.0.0.1:7443")]
     pub listen: SocketAddr,
+    /// Address to listen on for machine drivers, or off [default: port 5000 of the host of --listen]
+    #[arg(long, value_name = "ADDRESS|off")]
+    pub drivers_listen: Option<DriversListen>,
     /// Folder that holds everything [default: ~/.local/share/orrery]
     #[arg(long, env = "ORRERY_DATA_DIR", value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub storage: StorageArguments,
     /// Name of the agent beside the server
     #[arg(long, default_value = "local")]
     pub name: String,
@@ -24,11 +30,16 @@ pub struct ServerArguments {
     /// Address to listen on
     #[arg(long, default_value = "127.0.0.1:7443")]
     pub listen: SocketAddr,
+    /// Address to listen on for machine drivers, or off [default: port 5000 of the host of --listen]
+    #[arg(long, value_name = "ADDRESS|off")]
+    pub drivers_listen: Option<DriversListen>,
     /// Folder that holds everything [default: ~/.local/share/orrery]
     #[arg(long, env = "ORRERY_DATA_DIR", value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,
     #[command(flatten)]
     pub store: StoreArguments,
+    #[command(flatten)]
+    pub storage: StorageArguments,
     /// Take plain connections from other machines too; only for networks that are safe
     #[arg(long)]
     pub allow_plain: bool,
@@ -39,6 +50,40 @@ pub struct ServerArguments {
     pub tls: Tls,
     #[command(flatten)]
     pub identity: IdentityArguments,
+}
+
+/// Where a server takes in storage controllers.
+#[derive(Debug, Default, Args)]
+pub struct StorageArguments {
+    /// Address of the storage registry, or "off" [default: port 8999 on the host of --listen]
+    #[arg(long, value_name = "ADDRESS", value_parser = storage_listen)]
+    pub storage_listen: Option<StorageListen>,
+}
+
+fn storage_listen(text: &str) -> Result<StorageListen, String> {
+    if text == "off" {
+        return Ok(StorageListen::Off);
+    }
+    let address = text.parse().map_err(|_| "write it as ADDRESS:PORT, or off".to_owned())?;
+    Ok(StorageListen::At(address))
+}
+
+/// `orrery storage-controller`.
+#[derive(Debug, Args)]
+pub struct StorageControllerArguments {
+    #[command(flatten)]
+    pub options: orrery_storage_node::run::ControllerOptions,
+    #[command(flatten)]
+    pub tls: Tls,
+}
+
+/// `orrery csi`.
+#[derive(Debug, Args)]
+pub struct CsiArguments {
+    #[command(flatten)]
+    pub options: orrery_storage_node::run::CsiOptions,
+    #[command(flatten)]
+    pub tls: Tls,
 }
 
 /// Where a server keeps everything.

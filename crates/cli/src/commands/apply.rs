@@ -8,12 +8,17 @@ use crate::session::{Session, Writing};
 use crate::targets::Resource;
 use crate::waiting::{self, Awaited, Goal};
 use anyhow::bail;
+use futures::stream::{self, StreamExt as _};
 use orrery_api::Manifest;
 use orrery_client::{ApiError, Error};
 use orrery_proto::hub::v1::apply_request::Mode;
 use orrery_proto::hub::v1::apply_response::Outcome;
 use serde_json::Value;
 use std::collections::BTreeSet;
+
+/// Resources that are on their way at once: enough to fill a durable commit of the server, and half
+/// of what one connection may ask for at once.
+const WINDOW: usize = 32;
 
 pub async fn run(global: &Global, arguments: ApplyArguments) -> anyhow::Result<()> {
     let mut manifests = manifests::read(&arguments.files, arguments.project.as_deref())?;
@@ -24,16 +29,7 @@ pub async fn run(global: &Global, arguments: ApplyArguments) -> anyhow::Result<(
     manifests::check(&manifests, &session.known)?;
     let how = Writing { dry_run: arguments.dry_run, force: arguments.force_conflicts };
     let mut applying = Applying::new(&session, how);
-    let mut failures = Vec::new();
-    let mut applied = Vec::new();
-    for manifest in &manifests {
-        match applying.apply(manifest).await {
-            Ok(object) => applied.push(object),
-            // What cannot be stored is no reason to leave out the rest; a lost connection is.
-            Err(error) if is_refusal(&error) => failures.push(error),
-            Err(error) => return Err(error),
-        }
-    }
+    let Done { mut failures, applied } = applying.apply_all(&manifests, arguments.wait).await?;
     match failures.len() {
         0 => {}
         1 => return Err(failures.remove(0)),
@@ -91,7 +87,27 @@ fn ready(session: &Session, applied: &[Value]) -> anyhow::Result<Vec<Awaited>> {
     Ok(awaited)
 }
 
-/// Sends manifests one after the other.
+/// What came of all manifests together.
+#[derive(Default)]
+struct Done {
+    failures: Vec<anyhow::Error>,
+    /// As they are now, where somebody waits for them.
+    applied: Vec<Value>,
+}
+
+/// Says what became of one manifest.
+fn tell(manifest: &Manifest, outcome: Outcome, how: Writing) -> anyhow::Result<()> {
+    let style = style::stdout();
+    let word = match outcome {
+        Outcome::Created => style.good("created"),
+        Outcome::Changed => style.busy("changed"),
+        Outcome::Unchanged => style.faint("unchanged"),
+    };
+    let note = if how.dry_run { " (dry run)" } else { "" };
+    print::line(&format!("{} {word}{note}", manifests::title(manifest)))
+}
+
+/// Sends manifests; those of one wave side by side.
 pub struct Applying<'a> {
     session: &'a Session,
     how: Writing,
@@ -104,30 +120,54 @@ impl<'a> Applying<'a> {
         Self { session, how, imagined: BTreeSet::new() }
     }
 
-    async fn apply(&mut self, manifest: &Manifest) -> anyhow::Result<Value> {
-        let (object, outcome) = self.send(manifest).await?;
-        let style = style::stdout();
-        let word = match outcome {
-            Outcome::Created => style.good("created"),
-            Outcome::Changed => style.busy("changed"),
-            Outcome::Unchanged => style.faint("unchanged"),
-        };
-        let note = if self.how.dry_run { " (dry run)" } else { "" };
-        print::line(&format!("{} {word}{note}", manifests::title(manifest)))?;
-        Ok(object)
+    /// Sends everything, wave by wave, and tells of each in the order of the files.
+    async fn apply_all(&mut self, manifests: &[Manifest], keep: bool) -> anyhow::Result<Done> {
+        let mut done = Done::default();
+        for wave in manifests::waves(manifests) {
+            self.apply_wave(wave, keep, &mut done).await?;
+            self.imagine(wave);
+        }
+        Ok(done)
+    }
+
+    async fn apply_wave(
+        &self,
+        wave: &[Manifest],
+        keep: bool,
+        done: &mut Done,
+    ) -> anyhow::Result<()> {
+        let answers = wave.iter().map(|manifest| self.send(manifest));
+        let mut answers = std::pin::pin!(stream::iter(answers).buffered(WINDOW));
+        for manifest in wave {
+            match answers.next().await {
+                Some(Ok((object, outcome))) => {
+                    tell(manifest, outcome, self.how)?;
+                    done.applied.extend(keep.then_some(object));
+                }
+                // What cannot be stored is no reason to leave out the rest; a lost connection is.
+                Some(Err(error)) if is_refusal(&error) => done.failures.push(error),
+                Some(Err(error)) => return Err(error),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// After a dry run of these, their projects would be there.
+    pub fn imagine(&mut self, done: &[Manifest]) {
+        if !self.how.dry_run {
+            return;
+        }
+        let projects = done.iter().filter(|manifest| manifest.value["kind"] == "Project");
+        let names = projects.filter_map(|project| project.value["metadata"]["name"].as_str());
+        self.imagined.extend(names.map(str::to_owned));
     }
 
     /// Sends one manifest, and says in whose words it was refused.
-    pub async fn send(&mut self, manifest: &Manifest) -> anyhow::Result<(Value, Outcome)> {
+    pub async fn send(&self, manifest: &Manifest) -> anyhow::Result<(Value, Outcome)> {
         let title = manifests::title(manifest);
         match self.session.write(&manifest.value, Mode::Apply, self.how).await {
-            Ok(written) => {
-                if self.how.dry_run && manifest.value["kind"] == "Project" {
-                    self.imagined
-                        .extend(manifest.value["metadata"]["name"].as_str().map(str::to_owned));
-                }
-                Ok(written)
-            }
+            Ok(written) => Ok(written),
             Err(error) => match error.downcast_ref::<Error>() {
                 Some(Error::Api(answer))
                     if answer.reason == "NotFound" && self.imagines(manifest) =>

@@ -27,6 +27,7 @@ pub async fn run(global: &Global, arguments: DiffArguments) -> anyhow::Result<()
         let resource = Resource::declared(&session.known, &manifest.value)?;
         let live = session.find(&resource.name).await?;
         let (would_be, _) = applying.send(manifest).await?;
+        applying.imagine(std::slice::from_ref(manifest));
         let text = unified(&resource, live, would_be);
         if !text.is_empty() {
             differ = true;

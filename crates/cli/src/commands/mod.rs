@@ -10,6 +10,7 @@ mod delete;
 mod deleting;
 mod describe;
 mod diff;
+mod driver;
 mod edit;
 mod editor;
 mod events;
@@ -17,6 +18,7 @@ mod explain;
 mod get;
 mod get_watch;
 mod happenings;
+mod join;
 mod kubeconfig;
 mod label;
 mod logs;
@@ -26,6 +28,7 @@ mod pki;
 mod prune;
 mod reference;
 mod server;
+mod storage;
 mod token;
 mod up;
 mod version;
@@ -40,7 +43,14 @@ use std::process::ExitCode;
 /// Runs what was asked for.
 pub fn run(arguments: Arguments) -> ExitCode {
     let Arguments { global, command } = arguments;
-    let long_lived = matches!(command, Command::Server(_) | Command::Agent(_));
+    let long_lived = matches!(
+        command,
+        Command::Server(_)
+            | Command::Agent(_)
+            | Command::Driver(_)
+            | Command::StorageController(_)
+            | Command::Csi(_)
+    );
     let default_log = if long_lived { "info" } else { "warn" };
     // Where 1 is an answer, a failure is something else.
     let compares = matches!(command, Command::Diff(_));
@@ -58,6 +68,9 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<()> {
         Command::Up(arguments) => Box::pin(up::run(global, arguments)).await,
         Command::Server(arguments) => Box::pin(server::run(arguments)).await,
         Command::Agent(arguments) => Box::pin(agent::run(arguments)).await,
+        Command::StorageController(arguments) => Box::pin(storage::controller(arguments)).await,
+        Command::Csi(arguments) => Box::pin(storage::csi(arguments)).await,
+        Command::Driver(arguments) => Box::pin(driver::run(arguments)).await,
         Command::Apply(arguments) => apply::run(global, arguments).await,
         Command::Get(arguments) => get::run(global, arguments).await,
         Command::Describe(arguments) => describe::run(global, arguments).await,
@@ -81,6 +94,7 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<()> {
         Command::Backup(arguments) => backup::save(global, arguments).await,
         Command::Restore(arguments) => backup::restore(arguments).await,
         Command::Logs(arguments) => logs::run(global, arguments).await,
+        Command::Join(arguments) => join::run(arguments).await,
         Command::Pki(arguments) => pki::run(global, arguments).await,
         Command::Auth(arguments) => auth::run(global, arguments).await,
         Command::Token(arguments) => token::run(global, arguments).await,

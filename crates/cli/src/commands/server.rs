@@ -5,7 +5,9 @@ use crate::paths;
 use crate::signals::StopSignals;
 use anyhow::Context as _;
 use orrery_runtime::Tasks;
-use orrery_server::{Credentials, EtcdOptions, EtcdTls, Server, ServerOptions, StoreOptions};
+use orrery_server::{
+    Credentials, EtcdOptions, EtcdTls, Server, ServerOptions, StorageListen, StoreOptions,
+};
 use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -18,14 +20,22 @@ pub async fn run(arguments: ServerArguments) -> anyhow::Result<()> {
     let data = paths::data(arguments.data_dir)?;
     let options = ServerOptions {
         listen: arguments.listen,
+        drivers: arguments.drivers_listen.unwrap_or_default(),
         store: store(&arguments.store, &data)?,
         tls: arguments.tls.files(),
         allow_plain: arguments.allow_plain,
         group_suffix: arguments.group_suffix,
         identity: arguments.identity.options(&data)?,
+        storage: arguments
+            .storage
+            .storage_listen
+            .unwrap_or(StorageListen::Default { needed: true }),
     };
     let server = Server::open(options).await?;
     let address = server.address()?;
+    if let Some(drivers) = server.drivers_address() {
+        tracing::info!("machine drivers register at {drivers}");
+    }
     let scheme = server.scheme_name();
     if arguments.identity.tls {
         let admin = identity::admin(server.identities(), &data)?;

@@ -11,7 +11,8 @@ use orrery_client::Endpoint;
 use orrery_client::context::Context;
 use orrery_pki::TlsFiles;
 use orrery_runtime::Tasks;
-use orrery_server::{Server, ServerOptions, StoreOptions};
+use orrery_server::{Server, ServerOptions, StorageListen, StoreOptions};
+use std::net::SocketAddr;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
@@ -20,14 +21,21 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
     let data = paths::data(arguments.data_dir)?;
     let options = ServerOptions {
         listen: arguments.listen,
+        drivers: arguments.drivers_listen.unwrap_or_default(),
         store: StoreOptions::Embedded(data.join("store")),
         tls: TlsFiles::default(),
         allow_plain: false,
         group_suffix: orrery_api::DEFAULT_GROUP_SUFFIX.to_owned(),
         identity: arguments.identity.options(&data)?,
+        storage: arguments
+            .storage
+            .storage_listen
+            .unwrap_or(StorageListen::Default { needed: false }),
     };
     let server = Server::open(options).await?;
     let url = format!("{}://{}", server.scheme_name(), server.address()?);
+    let storage = server.storage_address();
+    let drivers = server.drivers_address();
     let folder = data.join("agents").join(&arguments.name);
     let (admin, link) = match arguments.identity.tls {
         true => {
@@ -53,7 +61,8 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
         ..Context::default()
     };
     let config = connection::remember(global, context)?;
-    welcome(&url, &arguments.name, &data, &config)?;
+    let ports = SidePorts { drivers, storage };
+    welcome(&url, ports, &arguments.name, &data, &config)?;
 
     let serving = tasks.run(STOP_GRACE);
     tokio::pin!(agent, serving);
@@ -85,11 +94,27 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
     }
 }
 
-fn welcome(url: &str, agent: &str, data: &Path, config: &Path) -> anyhow::Result<()> {
+/// Where peers other than agents and commanders are taken in.
+struct SidePorts {
+    drivers: Option<SocketAddr>,
+    storage: Option<SocketAddr>,
+}
+
+fn welcome(
+    url: &str,
+    ports: SidePorts,
+    agent: &str,
+    data: &Path,
+    config: &Path,
+) -> anyhow::Result<()> {
     let style = style::stdout();
+    let port =
+        |at: Option<SocketAddr>| at.map_or_else(|| "no port".to_owned(), |at| at.to_string());
     let lines = [
         style.strong(&format!("Orrery {} is ready.", orrery_client::VERSION)),
         format!("  server   {url}"),
+        format!("  drivers  {}", port(ports.drivers)),
+        format!("  storage  {}", port(ports.storage)),
         format!("  agent    {agent}"),
         format!("  data     {}", data.display()),
         format!("  context  local, in {}", config.display()),

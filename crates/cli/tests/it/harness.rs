@@ -1,5 +1,5 @@
 //! Running the binary: with a home of its own, on a port of its own.
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
@@ -116,6 +116,17 @@ impl Home {
         let url = line.split("serving on ").nth(1).unwrap().split_whitespace().next().unwrap();
         (process, url.to_owned())
     }
+}
+
+/// Asks over plain HTTP; the code and the body, or nothing when nobody answers.
+pub fn http_get(address: &str, path: &str) -> Option<(u16, String)> {
+    let mut stream = std::net::TcpStream::connect(address).ok()?;
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    Some((head.split_whitespace().nth(1)?.parse().ok()?, body.to_owned()))
 }
 
 /// The root of the repository.

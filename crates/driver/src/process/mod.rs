@@ -14,15 +14,17 @@
 //! Needs Linux, root, `ip` (iproute2), `unshare` and `flock` (util-linux).
 mod network;
 mod record;
+mod relay;
 mod tree;
 
 use crate::{Created, Driver, Error, ErrorCode, Machine, MachineState, Request};
 use network::Network;
 use record::{Lock, Record, Records};
+use relay::Relay;
 use serde::Deserialize;
 use sha2::Digest;
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use tree::Tree;
 
@@ -39,13 +41,27 @@ pub struct Options {
     pub root: PathBuf,
     /// The /24 network of the machines; its .1 is the host.
     pub subnet: Ipv4Addr,
+    /// What runs as a machine whose class says nothing else.
+    pub agent: Option<Agent>,
+}
+
+/// How machines run an agent of their own.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    /// The `orrery` binary.
+    pub program: PathBuf,
+    /// The server that it joins: `http://HOST:PORT` or `https://HOST:PORT`.
+    pub server: String,
+    /// Where the server listens if that is this machine's loopback, which machines do not reach.
+    pub loopback: Option<SocketAddr>,
 }
 
 /// The fields of `spec` in a class for this driver.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Spec {
-    /// What runs as the first process; without it the user data does, which is a script then.
+    /// What runs as the first process; without it the user data does, which is a script then, and
+    /// without that an agent.
     #[serde(default)]
     command: Vec<String>,
     #[serde(default)]
@@ -59,6 +75,8 @@ struct Spec {
 pub struct Process {
     records: Records,
     network: Network,
+    agent: Option<Agent>,
+    relay: Option<Relay>,
 }
 
 impl Process {
@@ -79,7 +97,72 @@ impl Process {
         }
         let records = Records::open(&options.root)?;
         let instance = short_hash(&options.root.to_string_lossy(), 4);
-        Ok(Self { records, network: Network::new(&instance, options.subnet) })
+        let loopback = options.agent.as_ref().and_then(|agent| agent.loopback);
+        Ok(Self {
+            records,
+            network: Network::new(&instance, options.subnet),
+            relay: loopback.map(Relay::to),
+            agent: options.agent,
+        })
+    }
+
+    /// Takes up the machines that an earlier start of this driver left, so that their agents reach the
+    /// server again.
+    pub async fn resume(&self) -> Result<(), Error> {
+        if self.records.all()?.is_empty() {
+            return Ok(());
+        }
+        let _lock = self.records.lock().await?;
+        self.network.make_bridge().await?;
+        self.open_way().await
+    }
+
+    async fn open_way(&self) -> Result<(), Error> {
+        match &self.relay {
+            Some(relay) => relay.ensure(self.network.gateway()).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The server, as machines reach it.
+    fn server(&self) -> Option<String> {
+        let agent = self.agent.as_ref()?;
+        Some(match &self.relay {
+            Some(relay) => format!("http://{}", relay.address(self.network.gateway())),
+            None => agent.server.clone(),
+        })
+    }
+
+    /// What runs as the machine: what its class says, its user data if that is a script, or an agent.
+    fn command(&self, spec: &Spec, record: &Record, user_data: &str) -> Result<Vec<String>, Error> {
+        let script = user_data.starts_with("#!");
+        match &self.agent {
+            _ if !spec.command.is_empty() => Ok(spec.command.clone()),
+            _ if script => {
+                let script = self.records.folder(&record.id).join(record::USER_DATA);
+                Ok(vec![script.display().to_string()])
+            }
+            Some(agent) if user_data.is_empty() => {
+                let program = agent.program.display().to_string();
+                let data = self.records.folder(&record.id).join("agent").display().to_string();
+                let fixed = ["agent", "--name", &record.name, "--stop-workloads", "--data-dir"];
+                let fixed = fixed.into_iter().map(str::to_owned);
+                Ok(std::iter::once(program).chain(fixed).chain([data]).collect())
+            }
+            Some(_) | None => Err(Error::invalid(
+                "neither spec.command of the class nor a script (#!) as user data says what to run",
+            )),
+        }
+    }
+
+    fn env(&self, spec: &Spec) -> BTreeMap<String, String> {
+        let mut env = BTreeMap::new();
+        if let (Some(agent), Some(server)) = (&self.agent, self.server()) {
+            env.insert("ORRERY_PROGRAM".to_owned(), agent.program.display().to_string());
+            env.insert("ORRERY_SERVER".to_owned(), server);
+        }
+        env.extend(spec.env.clone());
+        env
     }
 
     fn tree(&self, id: &str) -> Tree {
@@ -99,16 +182,13 @@ impl Process {
             Ok(_) => request.user_data(&class).await?,
             Err(_) => String::new(),
         };
-        if spec.command.is_empty() && !user_data.starts_with("#!") {
-            return Err(Error::invalid(
-                "neither spec.command of the class nor a script (#!) as user data says what to run",
-            ));
-        }
+        let command = self.command(&spec, record, &user_data)?;
         self.records.write_user_data(&record.id, &user_data)?;
         self.network.connect(&record.id, record.address).await?;
+        self.open_way().await?;
         let tree = self.tree(&record.id);
         if tree.pids().await?.is_empty() {
-            tree.start(record, &spec.command, &spec.env, self.network.gateway()).await?;
+            tree.start(record, &command, &self.env(&spec), self.network.gateway()).await?;
         }
         record.started = true;
         self.records.write(record, lock)
@@ -119,6 +199,9 @@ impl Process {
         self.network.disconnect(id).await?;
         self.records.remove(id, lock)?;
         if self.records.all()?.is_empty() {
+            if let Some(relay) = &self.relay {
+                relay.stop().await;
+            }
             self.network.remove_bridge().await?;
         }
         Ok(())

@@ -71,11 +71,7 @@ impl Tree {
         start.args(["ip", "netns", "exec", &self.namespace]);
         start.args(["unshare", "--mount", "--uts", "--ipc", "--pid", "--fork", "--mount-proc"]);
         start.args(["sh", "-c", INIT, "init", &record.name]);
-        if command.is_empty() {
-            start.arg(self.folder.join(USER_DATA));
-        } else {
-            start.args(command);
-        }
+        start.args(command);
         start.env_clear().env("PATH", SEARCH_PATH);
         start.env("ORRERY_MACHINE_NAME", &record.name);
         start.env("ORRERY_ADDRESS", record.address.to_string());

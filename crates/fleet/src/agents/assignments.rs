@@ -169,6 +169,7 @@ fn assignment(name: &ObjectName, instance: &WorkloadInstance) -> Option<(String,
         generation: metadata.generation,
         spec: Some(spec),
         removing: metadata.deletion_timestamp.is_some(),
+        volumes: Vec::new(),
     };
     Some((node, assignment))
 }

@@ -68,6 +68,15 @@ impl CommanderConnections {
         Ok(ReceiverStream::new(outbound).boxed())
     }
 
+    /// How many are connected.
+    pub fn len(&self) -> usize {
+        self.names.lock().len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Ends when every connection has ended.
     pub async fn drained(&self) {
         self.connections.close();

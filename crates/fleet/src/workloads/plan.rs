@@ -203,6 +203,7 @@ fn assignment(workload: &Workload, slot: &Slot) -> WorkloadInstanceSpec {
         runtime,
         copy: (0 < slot.copy).then_some(slot.copy),
         depends_on: spec.depends_on,
+        volumes: spec.volumes,
     }
 }
 

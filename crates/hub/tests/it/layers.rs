@@ -159,7 +159,7 @@ impl Accessor for Elsewhere {
     async fn list(&self, _: ListOptions) -> Result<Page, Error> {
         let (revision, objects) = &*self.objects.lock();
         let items = objects.values().cloned().collect();
-        Ok(Page { items, revision: Revision(*revision), continue_from: None })
+        Ok(Page { items, revision: Revision(*revision), continue_from: None, remaining: None })
     }
     async fn apply(&self, mut object: Object, _: ApplyOptions) -> Result<Applied, Error> {
         let (revision, objects) = &mut *self.objects.lock();

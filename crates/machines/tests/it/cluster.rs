@@ -7,7 +7,7 @@ use orrery_machines::controller::machine::{MachineObject, MachineWorld};
 use orrery_machines::controller::orphans::OrphanWorld;
 use orrery_machines::controller::set::{SetObject, SetWorld};
 use orrery_machines::controller::{Clock, WorldError};
-use orrery_machines::drivers::{DriverState, Target};
+use orrery_machines::drivers::{DriverKey, DriverState, Target};
 use orrery_machines::plan::deployment::{DeploymentPlan, DeploymentSpec, Progress, SetView};
 use orrery_machines::plan::machine::{Limits, NodeHealth, Record, Wanted};
 use orrery_machines::plan::orphans::Known;
@@ -317,6 +317,10 @@ impl MachineWorld for Cluster {
             }
             changed.await;
         }
+    }
+
+    async fn no_driver(&self, _name: &str, _key: &DriverKey) -> Result<(), WorldError> {
+        Ok(())
     }
 }
 

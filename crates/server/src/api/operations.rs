@@ -85,6 +85,7 @@ impl HubApi {
             fields,
             limit,
             continue_from: Some(request.r#continue).filter(|token| !token.is_empty()),
+            at: None,
         };
         let page = asked.accessor.list(options).await?;
         let items = page.items.iter().map(|item| self.encode(item, &asked.kind, encoding));
@@ -197,7 +198,7 @@ impl HubApi {
         }
     }
 
-    fn scheme(&self) -> &Arc<Scheme> {
+    pub fn scheme(&self) -> &Arc<Scheme> {
         self.hub.scheme()
     }
 

@@ -1,7 +1,7 @@
 //! What a commander's request means: one of the hub's operations.
-use crate::api::{HubApi, to_wire};
+use crate::api::{Front, to_wire};
 use crate::backup;
-use crate::identity::Guard;
+use crate::gate::{Asked, Caller, Transport};
 use async_trait::async_trait;
 use futures::StreamExt;
 use orrery_fleet::Fleet;
@@ -15,33 +15,39 @@ use orrery_store::Engine;
 use std::sync::Arc;
 
 pub struct Commands {
-    api: HubApi,
+    front: Front,
     engine: Arc<dyn Engine>,
     fleet: Arc<Fleet>,
 }
 
 impl Commands {
-    pub fn new(api: HubApi, engine: Arc<dyn Engine>, fleet: Arc<Fleet>) -> Self {
-        Self { api, engine, fleet }
+    pub fn new(front: Front, engine: Arc<dyn Engine>, fleet: Arc<Fleet>) -> Self {
+        Self { front, engine, fleet }
     }
 
-    async fn logs(&self, guard: &Guard, request: LogsRequest) -> Answer {
-        let (project, name) = (&request.project, &request.name);
-        if let Err(error) = guard.check_resource("get", "workloads", "log", project, name) {
-            return failed(&error);
-        }
-        match self.fleet.logs_of(request).await {
+    async fn logs(&self, caller: &Caller, request: LogsRequest) -> Answer {
+        let asked = Asked::path("get", "/logs");
+        let guard = self.front.guard(caller);
+        let logs = async {
+            let (project, name) = (&request.project, &request.name);
+            guard.check_resource("get", "workloads", "log", project, name)?;
+            self.fleet.logs_of(request).await
+        };
+        match self.front.gate().through(caller, asked, logs).await {
             Ok(output) => Answer::Stream(output.map(Reply::Logs).boxed()),
             Err(error) => failed(&error),
         }
     }
 
     /// Everything that is kept, as a file in parts.
-    async fn backup(&self, guard: &Guard) -> Answer {
-        if let Err(error) = guard.check_resource("create", "backups", "", "", "") {
-            return failed(&error);
-        }
-        match backup::chunks(self.engine.clone()).await {
+    async fn backup(&self, caller: &Caller) -> Answer {
+        let asked = Asked::path("get", "/backup");
+        let guard = self.front.guard(caller);
+        let chunks = async {
+            guard.check_resource("create", "backups", "", "", "")?;
+            backup::chunks(self.engine.clone()).await
+        };
+        match self.front.gate().through(caller, asked, chunks).await {
             Ok(chunks) => Answer::Stream(
                 chunks
                     .map(|chunk| match chunk {
@@ -54,8 +60,8 @@ impl Commands {
         }
     }
 
-    async fn watch(&self, api: &HubApi, request: orrery_proto::hub::v1::WatchRequest) -> Answer {
-        match api.watch(request).await {
+    async fn watch(&self, caller: &Caller, request: orrery_proto::hub::v1::WatchRequest) -> Answer {
+        match self.front.watch(caller, request).await {
             Ok(events) => Answer::Stream(
                 events
                     .map(|event| match event {
@@ -72,16 +78,18 @@ impl Commands {
 #[async_trait]
 impl CommandHandler for Commands {
     async fn handle(&self, peer: &Peer, request: Request) -> Answer {
-        let api = &self.api.of(peer);
+        let caller =
+            Caller { transport: Transport::Commander, peer: peer.clone(), ..<_>::default() };
+        let (front, caller) = (&self.front, &caller);
         let outcome = match request {
-            Request::Discover(_) => Ok(Reply::Discover(api.discover())),
-            Request::Get(request) => api.get(request).await.map(Reply::Get),
-            Request::List(request) => api.list(request).await.map(Reply::List),
-            Request::Apply(request) => api.apply(request).await.map(Reply::Apply),
-            Request::Delete(request) => api.delete(request).await.map(Reply::Delete),
-            Request::Watch(request) => return self.watch(api, request).await,
-            Request::Backup(_) => return self.backup(api.guard()).await,
-            Request::Logs(request) => return self.logs(api.guard(), request).await,
+            Request::Discover(_) => front.discover(caller).await.map(Reply::Discover),
+            Request::Get(request) => front.get(caller, request).await.map(Reply::Get),
+            Request::List(request) => front.list(caller, request).await.map(Reply::List),
+            Request::Apply(request) => front.apply(caller, request).await.map(Reply::Apply),
+            Request::Delete(request) => front.delete(caller, request).await.map(Reply::Delete),
+            Request::Watch(request) => return self.watch(caller, request).await,
+            Request::Backup(_) => return self.backup(caller).await,
+            Request::Logs(request) => return self.logs(caller, request).await,
             Request::Hello(_) | Request::Cancel(_) => {
                 Err(Error::BadRequest("the connection itself answers this".into()))
             }

@@ -1,5 +1,6 @@
 //! `orrery.hub.v1.Hub` for programs: a thin adapter.
-use crate::api::{HubApi, to_wire};
+use crate::api::{Front, to_wire};
+use crate::gate::{Caller, Transport};
 use futures::stream::{BoxStream, StreamExt};
 use orrery_fleet::middleware::Peer;
 use orrery_hub::Error;
@@ -13,21 +14,12 @@ use tonic_types::{ErrorDetails, FieldViolation, StatusExt as _};
 const MESSAGE_BYTES_MAX: usize = 4 << 20;
 
 pub struct HubService {
-    api: HubApi,
+    front: Front,
 }
 
 impl HubService {
-    pub fn server(api: HubApi) -> HubServer<Self> {
-        HubServer::new(Self { api }).max_decoding_message_size(MESSAGE_BYTES_MAX)
-    }
-
-    /// The operations for the one who asks, and what is asked.
-    fn opened<T>(&self, request: Request<T>) -> Result<(HubApi, T), Status> {
-        let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
-        if peer.subject().known_by == KnownBy::Nothing {
-            return Err(Status::unauthenticated("show a certificate or a token"));
-        }
-        Ok((self.api.of(&peer), request.into_inner()))
+    pub fn server(front: Front) -> HubServer<Self> {
+        HubServer::new(Self { front }).max_decoding_message_size(MESSAGE_BYTES_MAX)
     }
 }
 
@@ -39,50 +31,60 @@ impl Hub for HubService {
         &self,
         request: Request<wire::DiscoverRequest>,
     ) -> Result<Response<wire::DiscoverResponse>, Status> {
-        let (api, _) = self.opened(request)?;
-        Ok(Response::new(api.discover()))
+        let (caller, _) = opened(request)?;
+        answer(self.front.discover(&caller).await)
     }
 
     async fn get(
         &self,
         request: Request<wire::GetRequest>,
     ) -> Result<Response<wire::GetResponse>, Status> {
-        let (api, request) = self.opened(request)?;
-        answer(api.get(request).await)
+        let (caller, request) = opened(request)?;
+        answer(self.front.get(&caller, request).await)
     }
 
     async fn list(
         &self,
         request: Request<wire::ListRequest>,
     ) -> Result<Response<wire::ListResponse>, Status> {
-        let (api, request) = self.opened(request)?;
-        answer(api.list(request).await)
+        let (caller, request) = opened(request)?;
+        answer(self.front.list(&caller, request).await)
     }
 
     async fn apply(
         &self,
         request: Request<wire::ApplyRequest>,
     ) -> Result<Response<wire::ApplyResponse>, Status> {
-        let (api, request) = self.opened(request)?;
-        answer(api.apply(request).await)
+        let (caller, request) = opened(request)?;
+        answer(self.front.apply(&caller, request).await)
     }
 
     async fn delete(
         &self,
         request: Request<wire::DeleteRequest>,
     ) -> Result<Response<wire::DeleteResponse>, Status> {
-        let (api, request) = self.opened(request)?;
-        answer(api.delete(request).await)
+        let (caller, request) = opened(request)?;
+        answer(self.front.delete(&caller, request).await)
     }
 
     async fn watch(
         &self,
         request: Request<wire::WatchRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let (api, request) = self.opened(request)?;
-        let events = api.watch(request).await.map_err(|e| to_status(&e))?;
+        let (caller, request) = opened(request)?;
+        let events = self.front.watch(&caller, request).await.map_err(|e| to_status(&e))?;
         Ok(Response::new(events.map(|event| event.map_err(|e| to_status(&e))).boxed()))
     }
+}
+
+/// Who asks, and for what.
+fn opened<T>(request: Request<T>) -> Result<(Caller, T), Status> {
+    let (metadata, extensions, message) = request.into_parts();
+    let peer = extensions.get::<Peer>().cloned().unwrap_or_default();
+    if peer.subject().known_by == KnownBy::Nothing {
+        return Err(Status::unauthenticated("show a certificate or a token"));
+    }
+    Ok((Caller::new(Transport::Grpc, peer, &metadata.into_headers()), message))
 }
 
 fn answer<T>(outcome: Result<T, Error>) -> Result<Response<T>, Status> {

@@ -28,7 +28,7 @@ pub async fn authenticate(
         return refused(request.headers());
     }
     let Some(token) = bearer(request.headers()) else { return next.run(request).await };
-    let subject = match access.login(&token) {
+    let subject = match access.login(&token).await {
         Ok(subject) => subject,
         Err(reason) => {
             tracing::warn!(address = ?peer.address, %reason, "refused a token");

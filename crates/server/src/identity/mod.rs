@@ -2,19 +2,23 @@
 //!
 //! ```text
 //!   three PEM files ──┐
-//!   the authority ────┴─> LiveTls ─> ServerTls ─> every handshake with what is current
+//!   the authority ────┴─> LiveTls ─> every handshake, on every port, with what is current
 //!        └──> roots: whom the server trusts
 //! ```
 mod authenticate;
+mod cut;
+mod fetch;
+mod files;
 mod guard;
 mod own;
-mod tls;
 
 pub use authenticate::authenticate;
+pub use cut::Cut;
 pub use guard::Guard;
-pub use tls::ServerTls;
 
-use orrery_access::{Authorities, AuthorityProblem, Current};
+use fetch::HttpFetch;
+use orrery_access::oidc::{Oidc, OidcOptions};
+use orrery_access::{Access, Authorities, AuthorityProblem, Current};
 use orrery_hub::Hub;
 use orrery_pki::{IssueRequest, Issued, LiveTls, Role, TlsFiles, TrustDomain, Validity};
 use orrery_runtime::{OnEnd, Tasks};
@@ -42,6 +46,9 @@ pub struct IdentityOptions {
     pub lifetime: Duration,
     /// What is kept encrypted, is so with this.
     pub keyring: Option<Keyring>,
+    /// An issuer of OpenID Connect that knows people, and the root of its certificate.
+    pub oidc: Option<OidcOptions>,
+    pub oidc_root: Option<PathBuf>,
 }
 
 impl Default for IdentityOptions {
@@ -54,6 +61,8 @@ impl Default for IdentityOptions {
             names: Vec::new(),
             lifetime: orrery_access::joining::LIFETIME_DEFAULT,
             keyring: None,
+            oidc: None,
+            oidc_root: None,
         }
     }
 }
@@ -69,6 +78,8 @@ pub enum IdentityProblem {
     KeyWithoutAuthority,
     #[error("{name:?} is no name or address by which a server can be dialled")]
     Name { name: String },
+    #[error("the issuer of OpenID Connect cannot be used: {problem}")]
+    Issuer { problem: String },
     #[error("cannot tell the address of the listener: {0}")]
     Address(#[from] std::io::Error),
 }
@@ -78,8 +89,9 @@ pub enum IdentityProblem {
 pub struct Identities {
     authorities: Authorities,
     lifetime: Duration,
-    tls: Option<Arc<ServerTls>>,
+    live: Option<LiveTls>,
     own: Option<Own>,
+    oidc: Option<Arc<Oidc>>,
 }
 
 impl Identities {
@@ -95,6 +107,7 @@ impl Identities {
         files: Option<LiveTls>,
         listener: &TcpListener,
     ) -> Result<Self, IdentityProblem> {
+        let oidc = issuer(&options)?;
         let authorities = Authorities::open(hub, options.keyring.clone()).await?;
         bring(&authorities, &options).await?;
         if options.own {
@@ -109,13 +122,16 @@ impl Identities {
             }
             None | Some(_) => None,
         };
+        if let Some(live) = &files {
+            files::trust(live, &authorities);
+        }
         let live = files.or_else(|| own.as_ref().map(Own::live));
-        let tls = live.map(|live| Arc::new(ServerTls::new(live, authorities.subscribe())));
-        Ok(Self { authorities, lifetime: options.lifetime, tls, own })
+        Ok(Self { authorities, lifetime: options.lifetime, live, own, oidc })
     }
 
-    pub fn tls(&self) -> Option<Arc<ServerTls>> {
-        self.tls.clone()
+    /// What the server shows and trusts, on every port; `None` for plain connections.
+    pub fn live(&self) -> Option<&LiveTls> {
+        self.live.as_ref()
     }
 
     pub fn authorities(&self) -> &Authorities {
@@ -137,18 +153,35 @@ impl Identities {
         Ok(current.authority()?.issue(request, validity)?)
     }
 
-    pub fn spawn(&self, tasks: &mut Tasks) {
+    /// Keeps the certificate good, and refuses who is disabled. What is returned decides for all.
+    pub fn spawn(&self, hub: &Hub, tasks: &mut Tasks) -> Result<Access, orrery_hub::Error> {
+        let access = Access::spawn(hub, self.oidc.clone(), tasks)?;
         let stop = tasks.stop_token();
         tasks.spawn("authority", OnEnd::StopAll, self.authorities.clone().run(stop.clone()));
-        if let Some(own) = &self.own {
-            tasks.spawn("own-certificate", OnEnd::StopAll, own.clone().run(stop));
+        let Some(live) = &self.live else { return Ok(access) };
+        let refusing = access.clone();
+        live.refuse(Arc::new(move |identity| refusing.refuses(identity)));
+        match &self.own {
+            Some(own) => tasks.spawn("own-certificate", OnEnd::StopAll, own.clone().run(stop)),
+            None => {
+                let following = files::follow(live.clone(), self.authorities.clone(), stop);
+                tasks.spawn("own-certificate", OnEnd::StopAll, following);
+            }
         }
+        Ok(access)
     }
 }
 
 /// The request for a certificate of a server.
 pub fn server_request(name: &str) -> IssueRequest {
     IssueRequest::new(Role::Server, name)
+}
+
+fn issuer(options: &IdentityOptions) -> Result<Option<Arc<Oidc>>, IdentityProblem> {
+    let Some(oidc) = &options.oidc else { return Ok(None) };
+    fetch::check_url(&oidc.issuer).map_err(|problem| IdentityProblem::Issuer { problem })?;
+    let fetch = HttpFetch::new(options.oidc_root.as_deref())?;
+    Ok(Some(Arc::new(Oidc::new(oidc.clone(), Arc::new(fetch)))))
 }
 
 async fn bring(

@@ -1,13 +1,20 @@
 //! Bodies of requests: bounded, and in one of the few languages that we read.
 use super::failure::Failure;
 use super::wire::{self, Envelope};
-use axum::body::{Body, to_bytes};
-use axum::http::{HeaderMap, header};
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, StatusCode, header};
+use http_body_util::BodyExt as _;
 use orrery_api::{DecodeError, Reason, parse_json, parse_manifests};
 use serde_json::Value;
+use std::time::Duration;
 
 /// Largest body, as in the reference: an object of the largest size as JSON, with room to spare.
 pub const BODY_BYTES_MAX: usize = 3 << 20;
+
+/// A client that sends nothing of its body for this long is not waited for any longer.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+/// The time a whole body may take: a minute, and as much again for every three MiB of it.
+const TIME_MAX: Duration = Duration::from_secs(60);
 
 /// The languages in which objects are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,17 +43,44 @@ pub fn language(headers: &HeaderMap) -> Result<Language, Failure> {
     }
 }
 
-/// The whole body, if it is not too large.
-pub async fn read(body: Body) -> Result<Vec<u8>, Failure> {
-    let bytes = to_bytes(body, BODY_BYTES_MAX).await.map_err(|error| {
-        let source = std::error::Error::source(&error);
-        if source.is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>()) {
-            Failure::too_large(format!("Request entity too large: limit is {BODY_BYTES_MAX}"))
-        } else {
-            Failure::bad_request(format!("the body of the request could not be read: {error}"))
+/// The whole body of a request about an object, if it is not too large.
+pub async fn read(body: Body) -> Result<Bytes, Failure> {
+    read_at_most(body, BODY_BYTES_MAX).await
+}
+
+/// The whole body, if it is not larger than this and comes in time.
+pub async fn read_at_most(body: Body, bytes_max: usize) -> Result<Bytes, Failure> {
+    let time =
+        TIME_MAX.saturating_mul(u32::try_from(bytes_max.div_ceil(BODY_BYTES_MAX)).unwrap_or(1));
+    match tokio::time::timeout(time, collect(body, bytes_max)).await {
+        Ok(read) => read,
+        Err(_) => Err(too_slow()),
+    }
+}
+
+async fn collect(mut body: Body, bytes_max: usize) -> Result<Bytes, Failure> {
+    let mut all = Vec::new();
+    loop {
+        let frame = match tokio::time::timeout(SILENCE_MAX, body.frame()).await {
+            Err(_) => return Err(too_slow()),
+            Ok(None) => return Ok(all.into()),
+            Ok(Some(frame)) => frame.map_err(|error| {
+                Failure::bad_request(format!("the body of the request could not be read: {error}"))
+            })?,
+        };
+        // Trailers say nothing that we read.
+        let Ok(data) = frame.into_data() else { continue };
+        if bytes_max < all.len() + data.len() {
+            let message = format!("Request entity too large: limit is {bytes_max}");
+            return Err(Failure::too_large(message));
         }
-    })?;
-    Ok(bytes.to_vec())
+        all.extend_from_slice(&data);
+    }
+}
+
+fn too_slow() -> Failure {
+    let message = "the body of the request did not come in time";
+    Failure::new(StatusCode::REQUEST_TIMEOUT, "Timeout", message)
 }
 
 /// The value in a body that is JSON or YAML, or a built-in kind in its protobuf envelope.

@@ -6,7 +6,7 @@ use super::render::Renderer;
 use super::resource::Resource;
 use crate::identity::Guard;
 use axum::http::{HeaderMap, header};
-use orrery_hub::{Hub, Part, Revision};
+use orrery_hub::{Hub, Revision};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -37,11 +37,13 @@ impl Call {
     }
 
     /// Refuses what the one who asks may not do.
-    pub fn check(&self, verb: &str, part: Part, project: &str, name: &str) -> Result<(), Failure> {
-        let subresource = match part {
-            Part::Main => "",
-            Part::Status => "status",
-        };
+    pub fn check(
+        &self,
+        verb: &str,
+        subresource: &str,
+        project: &str,
+        name: &str,
+    ) -> Result<(), Failure> {
         let checked = self.guard.check_part(verb, &self.resource.kind, subresource, project, name);
         checked.map_err(|error| Failure::of(error, &self.resource, name))
     }

@@ -41,7 +41,8 @@ pub fn settle(
     Ok(())
 }
 
-fn check_type(
+/// What a value says of its type is what is expected; what it does not say is filled in.
+pub fn check_type(
     fields: &mut Map<String, Value>,
     key: &str,
     what: &str,

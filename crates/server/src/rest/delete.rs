@@ -32,7 +32,7 @@ pub async fn one(call: &Call, name: &ObjectName, body: Body) -> Result<Response,
         revision: wanted.revision,
         dry_run: wanted.dry_run,
         propagation: wanted.propagation,
-        guards: Vec::new(),
+        ..DeleteOptions::default()
     };
     let deleted = call.resource.accessor.delete(options).await.map_err(|error| {
         Failure::of(absent_project(error, &call.resource, name), &call.resource, &name.name)
@@ -56,7 +56,7 @@ pub async fn collection(
         return Err(Failure::bad_request("preconditions are for one object, not for a collection"));
     }
     let selection = Selection::of(&call.resource, &call.query, project)?;
-    let page = read::page(call, selection, 0, None).await?;
+    let page = read::page(call, selection, read::Wanted::default()).await?;
     let mut deleted = Vec::new();
     for object in page.items {
         let name = ObjectName::of(&object);
@@ -72,7 +72,8 @@ pub async fn collection(
             Err(error) => return Err(Failure::of(error, &call.resource, &name.name)),
         }
     }
-    let head = ListHead { version: page.revision.to_string(), continue_from: None };
+    let version = page.revision.to_string();
+    let head = ListHead { version, continue_from: None, remaining: None };
     let value = call.renderer().list(&deleted, &head)?;
     Ok(render::answer(StatusCode::OK, call.form, &value, &[]))
 }
@@ -102,6 +103,12 @@ async fn wanted(call: &Call, body: Body) -> Result<Wanted, Failure> {
     let options = body::value(body::language(&call.headers)?, &bytes)?;
     read_options(&options, &mut wanted)?;
     Ok(wanted)
+}
+
+/// Whether options can be read at all, for the fuzzer.
+#[cfg(feature = "fuzzing")]
+pub fn check_options(options: &Value) -> Result<(), Failure> {
+    read_options(options, &mut Wanted::default())
 }
 
 fn read_options(options: &Value, wanted: &mut Wanted) -> Result<(), Failure> {

@@ -4,12 +4,12 @@ use super::accept::Form;
 use super::catalog::{Catalog, GroupVersion};
 use super::failure::Failure;
 use super::render;
-use super::resource::Resource;
+use super::resource::{Resource, Subresource};
 use super::review::{REVIEWS, Review};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 /// The versions of aggregated discovery that we write; they differ in their name only.
@@ -201,12 +201,17 @@ fn aggregated_resource(resource: &Resource) -> Value {
         "verbs": resource.verbs(),
     });
     add_names(&mut found, resource);
-    if resource.has_status() {
-        found["subresources"] = json!([
-            { "subresource": "status", "responseKind": kind, "verbs": resource.status_verbs() },
-        ]);
+    let parts: Vec<Value> = resource.subresources().iter().map(aggregated_part).collect();
+    if !parts.is_empty() {
+        found["subresources"] = json!(parts);
     }
     found
+}
+
+fn aggregated_part(part: &Subresource<'_>) -> Value {
+    let (group, version, kind) = part.kind;
+    let kind = json!({ "group": group, "version": version, "kind": kind });
+    json!({ "subresource": part.name, "responseKind": kind, "verbs": part.verbs })
 }
 
 fn add_names(found: &mut Value, resource: &Resource) {
@@ -279,17 +284,21 @@ fn legacy_resource(resource: &Resource) -> Vec<Value> {
         "kind": kind, "verbs": resource.verbs(),
     });
     add_names(&mut main, resource);
-    let mut found = vec![main];
-    if resource.has_status() {
-        let mut status = Map::new();
-        status.insert("name".into(), json!(format!("{}/status", resource.plural())));
-        status.insert("singularName".into(), json!(""));
-        status.insert("namespaced".into(), json!(namespaced));
-        status.insert("kind".into(), json!(kind));
-        status.insert("verbs".into(), json!(resource.status_verbs()));
-        found.push(Value::Object(status));
-    }
-    found
+    let parts = resource.subresources();
+    let part = |part: &Subresource<'_>| {
+        let (group, version, kind) = part.kind;
+        let mut found = json!({
+            "name": format!("{}/{}", resource.plural(), part.name), "singularName": "",
+            "namespaced": namespaced, "kind": kind, "verbs": part.verbs,
+        });
+        // Where it is not the one of the list that this stands in.
+        if group != resource.group() {
+            found["group"] = json!(group);
+            found["version"] = json!(version);
+        }
+        found
+    };
+    std::iter::once(main).chain(parts.iter().map(part)).collect()
 }
 
 fn legacy_review(review: &Review) -> Value {

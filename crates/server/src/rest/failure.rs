@@ -68,6 +68,14 @@ impl Failure {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
     }
 
+    /// Everything that is asked for at once would be too much; the same may do in a moment.
+    pub fn too_many(message: impl Into<String>) -> Self {
+        let mut failure = Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
+        failure.details.insert("retryAfterSeconds".to_owned(), json!(RETRY_AFTER_SECONDS));
+        failure.retry_after_seconds = Some(RETRY_AFTER_SECONDS);
+        failure
+    }
+
     pub fn unsupported_media(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
     }

@@ -11,15 +11,21 @@
 //! hub decides.
 mod accept;
 mod access;
+mod artifacts;
 mod body;
 mod call;
 mod catalog;
+mod compress;
 mod decode;
 mod delete;
 mod discovery;
 mod faces;
 mod failure;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
+mod gated;
 mod health;
+mod metrics;
 mod openapi;
 mod patching;
 mod path;
@@ -28,13 +34,16 @@ mod read;
 mod render;
 mod resource;
 mod review;
+mod scale;
 mod selection;
 mod table;
 mod watch;
 mod wire;
 mod write;
 
+use crate::gate::Gate;
 use crate::identity::Guard;
+use crate::metrics::Metrics;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -49,7 +58,7 @@ use openapi::OpenApi;
 use orrery_access::Access;
 use orrery_fleet::middleware::Peer;
 use orrery_hub::{Error, Hub, Part};
-use path::Target;
+use path::{Sub, Target};
 use query::Query;
 use resource::Resource;
 use review::Review;
@@ -63,25 +72,50 @@ struct Rest {
     discovery: Discovery,
     openapi: OpenApi,
     guard: Guard,
+    gate: Gate,
+    metrics: Arc<Metrics>,
+    uploads: artifacts::Uploads,
     stop: CancellationToken,
 }
 
 /// The routes of the dialect; streams end when `stop` is cancelled. Merge them into the router of
 /// other services, and give that [`unknown`] as its fallback.
-pub fn router(hub: Hub, access: Access, stop: CancellationToken) -> Result<Router, Error> {
+pub fn router(
+    hub: Hub,
+    access: Access,
+    gate: Gate,
+    metrics: Arc<Metrics>,
+    stop: CancellationToken,
+) -> Result<Router, Error> {
     let catalog = Catalog::new(&hub)?;
     let discovery = Discovery::new(&catalog);
     let openapi = OpenApi::new(hub.scheme());
-    let guard = Guard::new(access);
-    let rest = Arc::new(Rest { hub: hub.clone(), catalog, discovery, openapi, guard, stop });
+    let uploads = artifacts::Uploads::default();
+    let rest = Arc::new(Rest {
+        hub: hub.clone(),
+        catalog,
+        discovery,
+        openapi,
+        guard: Guard::new(access),
+        gate,
+        metrics,
+        uploads,
+        stop,
+    });
     let routes = Router::new()
+        .route("/metrics", get(metrics::metrics))
         .route("/openapi/v2", get(openapi::v2))
         .route("/openapi/v3", get(openapi::index))
         .route("/openapi/v3/{*path}", get(openapi::document));
     let routes = ["/api", "/api/", "/api/{*path}", "/apis", "/apis/", "/apis/{*path}"]
         .into_iter()
         .fold(routes, |routes, path| routes.route(path, any(dispatch)));
-    let routes = routes.layer(axum::middleware::from_fn(access::only_known)).with_state(rest);
+    let gated = axum::middleware::from_fn_with_state(rest.clone(), gated::gated);
+    let routes = routes
+        .layer(axum::middleware::from_fn(compress::large))
+        .layer(axum::middleware::from_fn(access::only_known))
+        .layer(gated)
+        .with_state(rest);
     Ok(routes.merge(health::router(hub)))
 }
 
@@ -112,8 +146,8 @@ impl Rest {
             Target::Collection { resource, project } => {
                 self.collection(resource, project, request).await
             }
-            Target::Object { resource, name, part } => {
-                self.object(resource, name, part, request).await
+            Target::Object { resource, name, sub } => {
+                self.object(resource, name, sub, request).await
             }
             Target::CoreVersions
             | Target::Groups
@@ -143,7 +177,7 @@ impl Rest {
         let method = request.method().clone();
         let (call, body) = self.call(resource, request)?;
         let place = project.as_deref().unwrap_or_default();
-        let check = |verb: &str| call.check(verb, Part::Main, place, "");
+        let check = |verb: &str| call.check(verb, "", place, "");
         match method {
             Method::GET | Method::HEAD if call.query.watch => {
                 check("watch")?;
@@ -172,32 +206,38 @@ impl Rest {
         &self,
         resource: Arc<Resource>,
         name: orrery_hub::ObjectName,
-        part: Part,
-        request: Request,
+        sub: Sub,
+        mut request: Request,
     ) -> Result<Response, Failure> {
         let method = request.method().clone();
+        if matches!(sub, Sub::Artifact(_)) {
+            // A file is what it is, whatever the client would like better.
+            request.headers_mut().remove(header::ACCEPT);
+        }
         let (call, body) = self.call(resource, request)?;
-        let check = |verb: &str| call.check(verb, part, &name.project, &name.name);
-        match (method, part) {
-            (Method::GET | Method::HEAD, part) => {
-                check("get")?;
-                read::get(&call, &name, part).await
+        let verb = match method {
+            Method::GET | Method::HEAD => "get",
+            Method::PUT => "update",
+            Method::PATCH => "patch",
+            Method::DELETE => "delete",
+            _ => return Err(not_allowed()),
+        };
+        call.check(verb, sub.name(), &name.project, &name.name)?;
+        check_verb(&call.resource, verb)?;
+        match (verb, sub) {
+            ("get", Sub::Part(part)) => read::get(&call, &name, part).await,
+            ("update", Sub::Part(part)) => write::replace(&call, &name, part, body).await,
+            ("patch", Sub::Part(part)) => write::patch(&call, &name, part, body).await,
+            ("delete", Sub::Part(Part::Main)) => delete::one(&call, &name, body).await,
+            ("get", Sub::Scale) => scale::get(&call, &name).await,
+            ("update", Sub::Scale) => scale::replace(&call, &name, body).await,
+            ("patch", Sub::Scale) => scale::patch(&call, &name, body).await,
+            ("get", Sub::Artifacts) => artifacts::list(&call, &name).await,
+            ("get", Sub::Artifact(path)) => artifacts::get(&call, &name, &path).await,
+            ("update", Sub::Artifact(path)) => {
+                artifacts::put(&call, &name, &path, body, &self.uploads).await
             }
-            (Method::PUT, part) => {
-                check("update")?;
-                check_verb(&call.resource, "update")?;
-                write::replace(&call, &name, part, body).await
-            }
-            (Method::PATCH, part) => {
-                check("patch")?;
-                check_verb(&call.resource, "patch")?;
-                write::patch(&call, &name, part, body).await
-            }
-            (Method::DELETE, Part::Main) => {
-                check("delete")?;
-                check_verb(&call.resource, "delete")?;
-                delete::one(&call, &name, body).await
-            }
+            ("delete", Sub::Artifact(path)) => artifacts::delete(&call, &name, &path).await,
             _ => Err(not_allowed()),
         }
     }

@@ -198,7 +198,7 @@ fn check_version(
     }
 }
 
-fn merge_patch(patch: Value) -> Result<Patch, Failure> {
+pub fn merge_patch(patch: Value) -> Result<Patch, Failure> {
     let patch = orrery_hub::patch::Patch::merge(patch);
     patch.map(Patch::Change).map_err(|error| Failure::bad_request(error.to_string()))
 }

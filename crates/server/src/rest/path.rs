@@ -3,9 +3,10 @@
 //! ```text
 //!   /api/v1/...            the core group: namespaces and events
 //!   /apis/GROUP/VERSION/   PLURAL                                   everywhere
-//!                          PLURAL/NAME[/status]                     without a project
-//!                          namespaces/PROJECT/PLURAL[/NAME[/status]]
-//!                          projects/PROJECT/PLURAL[/NAME[/status]]  the same
+//!                          PLURAL/NAME[/SUB]                     without a project
+//!                          namespaces/PROJECT/PLURAL[/NAME[/SUB]]
+//!                          projects/PROJECT/PLURAL[/NAME[/SUB]]  the same
+//!   SUB                    status, scale, artifacts[/PATH], for kinds that have them
 //! ```
 use super::catalog::Catalog;
 use super::resource::Resource;
@@ -37,8 +38,32 @@ pub enum Target {
     Object {
         resource: Arc<Resource>,
         name: ObjectName,
-        part: Part,
+        sub: Sub,
     },
+}
+
+/// What of an object is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sub {
+    Part(Part),
+    /// How many copies there should be and are.
+    Scale,
+    /// The list of its files.
+    Artifacts,
+    /// One of its files.
+    Artifact(String),
+}
+
+impl Sub {
+    /// The word for it in access rules; empty for the object itself.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Part(Part::Main) => "",
+            Self::Part(Part::Status) => "status",
+            Self::Scale => "scale",
+            Self::Artifacts | Self::Artifact(_) => "artifacts",
+        }
+    }
 }
 
 /// The parts of a path between its slashes, decoded; `None` when it is no text.
@@ -78,18 +103,17 @@ fn in_group(catalog: &Catalog, group: &str, version: &str, rest: &[&str]) -> Opt
     let clustered = |plural: &str| find(plural).filter(|resource| !resource.namespaced());
     match rest {
         [plural] => Some(collection(find(plural)?, None)),
-        [plural, name] => object(clustered(plural)?, "", name, None),
+        [plural, name] => object(clustered(plural)?, "", name, &[]),
         // `projects/demo/status` is a part of a project, `projects/demo/events` is what is in it.
         ["namespaces" | "projects", project, plural] if namespaced(plural).is_some() => {
             Some(collection(namespaced(plural)?, Some(project)))
         }
-        ["namespaces" | "projects", project, plural, name] => {
-            object(namespaced(plural)?, project, name, None)
+        ["namespaces" | "projects", project, plural, name, sub @ ..]
+            if namespaced(plural).is_some() =>
+        {
+            object(namespaced(plural)?, project, name, sub)
         }
-        ["namespaces" | "projects", project, plural, name, sub] => {
-            object(namespaced(plural)?, project, name, Some(sub))
-        }
-        [plural, name, sub] => object(clustered(plural)?, "", name, Some(sub)),
+        [plural, name, sub @ ..] => object(clustered(plural)?, "", name, sub),
         _ => None,
     }
 }
@@ -98,17 +122,15 @@ fn collection(resource: &Arc<Resource>, project: Option<&str>) -> Target {
     Target::Collection { resource: resource.clone(), project: project.map(str::to_owned) }
 }
 
-fn object(
-    resource: &Arc<Resource>,
-    project: &str,
-    name: &str,
-    subresource: Option<&str>,
-) -> Option<Target> {
-    let part = match subresource {
-        None => Part::Main,
-        Some("status") if resource.has_status() => Part::Status,
-        Some(_) => return None,
+fn object(resource: &Arc<Resource>, project: &str, name: &str, sub: &[&str]) -> Option<Target> {
+    let sub = match sub {
+        [] => Sub::Part(Part::Main),
+        ["status"] if resource.has_status() => Sub::Part(Part::Status),
+        ["scale"] if resource.scale().is_some() => Sub::Scale,
+        ["artifacts"] if resource.has_artifacts() => Sub::Artifacts,
+        ["artifacts", path @ ..] if resource.has_artifacts() => Sub::Artifact(path.join("/")),
+        _ => return None,
     };
     let name = ObjectName::new(project, name);
-    Some(Target::Object { resource: resource.clone(), name, part })
+    Some(Target::Object { resource: resource.clone(), name, sub })
 }

@@ -26,52 +26,82 @@ pub async fn get(call: &Call, name: &ObjectName, part: Part) -> Result<Response,
 pub async fn list(call: &Call, project: Option<String>) -> Result<Response, Failure> {
     let selection = Selection::of(&call.resource, &call.query, project)?;
     call.check_version(call.query.version).await?;
-    let page = page(call, selection, call.query.limit, call.query.continue_from.clone()).await?;
-    check_exact(&call.query, page.revision)?;
-    let head = ListHead { version: page.revision.to_string(), continue_from: page.continue_from };
+    let query = &call.query;
+    let wanted =
+        Wanted { limit: query.limit, continue_from: query.continue_from.clone(), at: exact(query) };
+    let page = page(call, selection, wanted).await?;
+    let head = ListHead {
+        version: page.revision.to_string(),
+        continue_from: page.continue_from,
+        remaining: page.remaining,
+    };
     let value = call.renderer().list(&page.items, &head)?;
     Ok(render::answer(StatusCode::OK, call.form, &value, &[]))
 }
 
+/// Which part of a list, and of which time.
+#[derive(Default)]
+pub struct Wanted {
+    /// 0 means all.
+    pub limit: usize,
+    pub continue_from: Option<String>,
+    /// `None` is now.
+    pub at: Option<Revision>,
+}
+
 /// One page. A project that is not there holds nothing, which is no error in this dialect.
-pub async fn page(
-    call: &Call,
-    mut selection: Selection,
-    limit: usize,
-    continue_from: Option<String>,
-) -> Result<Page, Failure> {
+pub async fn page(call: &Call, mut selection: Selection, wanted: Wanted) -> Result<Page, Failure> {
     let options = ListOptions {
         project: selection.project.clone(),
         labels: std::mem::take(&mut selection.labels),
         fields: std::mem::take(&mut selection.fields),
-        limit,
-        continue_from,
+        limit: wanted.limit,
+        continue_from: wanted.continue_from,
+        at: wanted.at,
     };
     match call.resource.accessor.list(options).await {
         Ok(mut page) => {
             page.items.retain(|item| selection.fits(item));
+            page.remaining = page.remaining.filter(|_| selection.fits_all());
             Ok(page)
         }
         Err(Error::ProjectNotFound { .. }) => {
             let revision = call.current_revision().await?;
-            Ok(Page { items: Vec::new(), revision, continue_from: None })
+            Ok(Page { items: Vec::new(), revision, continue_from: None, remaining: None })
         }
         Err(error) => Err(Failure::of(error, &call.resource, "")),
     }
 }
 
-/// Only the present can be listed; a past that someone insists on is gone.
-fn check_exact(query: &Query, found: Revision) -> Result<(), Failure> {
+/// The very state that is asked for. Parts of a list that begins at a version are parts of that
+/// version, even if the client does not insist; without parts, newer is as good.
+fn exact(query: &Query) -> Option<Revision> {
     match (query.version_match, query.version) {
-        (Some(VersionMatch::Exact), Version::At(asked)) if asked != found => {
-            let message = format!(
-                "The resourceVersion {asked} for the provided list is too old; the server is at {found}"
-            );
-            Err(Failure::new(StatusCode::GONE, "Expired", message))
-        }
+        (Some(VersionMatch::Exact), Version::At(asked)) => Some(asked),
+        (None, Version::At(asked)) if 0 < query.limit => Some(asked),
         (
             Some(VersionMatch::Exact | VersionMatch::NotOlderThan) | None,
             Version::At(_) | Version::Any | Version::Unset,
-        ) => Ok(()),
+        ) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_exact_where_the_client_insists_or_pages() {
+        let cases = [
+            ("", None),
+            ("resourceVersion=5", None),
+            ("resourceVersion=5&limit=10", Some(Revision(5))),
+            ("resourceVersion=0&limit=10", None),
+            ("resourceVersion=5&resourceVersionMatch=Exact", Some(Revision(5))),
+            ("resourceVersion=5&resourceVersionMatch=NotOlderThan&limit=10", None),
+        ];
+        for (raw, expect) in cases {
+            assert_eq!(exact(&Query::parse(raw).expect(raw)), expect, "{raw}");
+        }
     }
 }

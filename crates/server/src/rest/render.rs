@@ -34,6 +34,8 @@ pub struct Renderer {
 pub struct ListHead {
     pub version: String,
     pub continue_from: Option<String>,
+    /// How many come after it, where that is known.
+    pub remaining: Option<u64>,
 }
 
 impl Renderer {
@@ -89,6 +91,9 @@ impl Renderer {
         if let Some(token) = &head.continue_from {
             metadata["continue"] = json!(token);
         }
+        if let Some(remaining) = head.remaining {
+            metadata["remainingItemCount"] = json!(remaining);
+        }
         let items = items.iter();
         let resource = &self.resource;
         match self.form {
@@ -133,13 +138,14 @@ impl Renderer {
         })
     }
 
-    fn now(&self) -> Timestamp {
+    pub fn now(&self) -> Timestamp {
         let now = self.clock.now();
         Timestamp::from_second(now.seconds).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 }
 
-fn partial(kind: &str, version: MetaVersion, mut encoded: Value) -> Value {
+/// Only the metadata of an object.
+pub fn partial(kind: &str, version: MetaVersion, mut encoded: Value) -> Value {
     let metadata = encoded.get_mut("metadata").map(Value::take).unwrap_or_else(|| json!({}));
     json!({ "kind": kind, "apiVersion": version.api_version(), "metadata": metadata })
 }

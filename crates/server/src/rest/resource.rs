@@ -5,7 +5,7 @@
 //! `v1 Event`. A face changes names and shape at the border and nothing else.
 use super::faces;
 use super::failure::Failure;
-use orrery_api::{JsonOptions, Kind, Object, Scheme};
+use orrery_api::{JsonOptions, Kind, Object, ScaleFields, Scheme};
 use orrery_hub::{Accessor, Error, Hub};
 use serde_json::Value;
 use std::sync::Arc;
@@ -24,6 +24,14 @@ pub enum Face {
     Namespace,
     /// An event as `v1 Event`.
     CoreEvent,
+}
+
+/// A part of an object that has a path of its own.
+pub struct Subresource<'a> {
+    pub name: &'static str,
+    /// Group, version and kind of what is there.
+    pub kind: (&'a str, &'a str, &'a str),
+    pub verbs: &'static [&'static str],
 }
 
 /// A kind in one version and with one face, and the way to its objects.
@@ -126,6 +134,36 @@ impl Resource {
     /// Whether there is a `status` subresource.
     pub fn has_status(&self) -> bool {
         self.kind.has_status()
+    }
+
+    /// The fields that say how many copies there should be and are, where it can be scaled.
+    pub fn scale(&self) -> Option<&ScaleFields> {
+        self.kind.scale().filter(|_| self.face == Face::Own)
+    }
+
+    /// Whether files are kept with its objects.
+    pub fn has_artifacts(&self) -> bool {
+        self.kind.has_artifacts() && self.face == Face::Own
+    }
+
+    /// The parts of an object that have a path of their own.
+    pub fn subresources(&self) -> Vec<Subresource<'_>> {
+        let own = (self.group(), self.version(), self.kind_name());
+        let mut found = Vec::new();
+        if self.has_status() {
+            found.push(Subresource { name: "status", kind: own, verbs: self.status_verbs() });
+        }
+        if self.scale().is_some() {
+            let kind = ("autoscaling", "v1", "Scale");
+            found.push(Subresource { name: "scale", kind, verbs: self.status_verbs() });
+        }
+        if self.has_artifacts() {
+            let kind = (self.group(), self.version(), "ArtifactList");
+            let verbs: &[&str] =
+                if self.writable() { &["delete", "get", "update"] } else { &["get"] };
+            found.push(Subresource { name: "artifacts", kind, verbs });
+        }
+        found
     }
 
     /// What people do to the status; what only the server writes, they only read.

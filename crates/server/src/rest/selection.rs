@@ -56,6 +56,11 @@ impl Selection {
         }
     }
 
+    /// Whether everything fits that the accessor finds.
+    pub fn fits_all(&self) -> bool {
+        !self.nothing && self.without.is_empty()
+    }
+
     /// What the accessor cannot see.
     pub fn fits(&self, object: &Object) -> bool {
         !self.nothing && !self.without.iter().any(|project| project == object.project())

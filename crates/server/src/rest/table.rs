@@ -39,7 +39,7 @@ fn own_columns(resource: &Resource) -> Value {
     Value::Array(all)
 }
 
-fn column(name: &str, kind: &str, format: &str, description: &str, wide: bool) -> Value {
+pub fn column(name: &str, kind: &str, format: &str, description: &str, wide: bool) -> Value {
     json!({
         "name": name,
         "type": kind,

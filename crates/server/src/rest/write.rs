@@ -3,6 +3,7 @@ use super::body::{self, Language};
 use super::call::Call;
 use super::decode;
 use super::failure::{Cause, Failure};
+use super::gated::About;
 use super::patching::{self, Patch, PatchOptions, Patched, absent_project};
 use super::render;
 use axum::body::Body;
@@ -73,7 +74,7 @@ pub async fn patch(
         validation: call.query.validation,
         manager: call.manager(),
         force: call.query.force.unwrap_or(false),
-        only_present: call.check("create", part, &name.project, &name.name).is_err(),
+        only_present: call.check("create", "", &name.project, &name.name).is_err(),
     };
     let Patched { applied, warnings } =
         patching::patch(&call.resource, name, &patch, &options).await?;
@@ -118,7 +119,9 @@ fn answer(
     warnings: &[String],
 ) -> Result<Response, Failure> {
     let value = call.renderer().object(object)?;
-    Ok(render::answer(code, call.form, &value, warnings))
+    let mut response = render::answer(code, call.form, &value, warnings);
+    response.extensions_mut().insert(About(ObjectName::of(object)));
+    Ok(response)
 }
 
 fn has_text(value: &Value, pointer: &str) -> bool {

@@ -8,7 +8,7 @@ use hyper_util::rt::TokioExecutor;
 use orrery_hub::Hub;
 use orrery_pki::TlsFiles;
 use orrery_runtime::Tasks;
-use orrery_server::{Server, ServerOptions, StoreOptions};
+use orrery_server::{Server, ServerOptions, StorageListen, StoreOptions};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -69,11 +69,13 @@ impl World {
     pub async fn start_with(tls: TlsFiles) -> Self {
         let options = ServerOptions {
             identity: <_>::default(),
+            drivers: orrery_server::DriversListen::Off,
             listen: ([127, 0, 0, 1], 0).into(),
             store: StoreOptions::Memory,
             tls,
             allow_plain: false,
             group_suffix: "orrery.dev".into(),
+            storage: StorageListen::Default { needed: true },
         };
         let server = Server::open(options).await.expect("a server");
         let address = server.address().expect("an address").to_string();

@@ -44,6 +44,7 @@ pub async fn run_controller(
         controller_id: options.id,
         address: options.address.unwrap_or(address),
         refresh_interval: Duration::from_secs(options.refresh_seconds),
+        volumes: Some(volumes.clone()),
     };
     tracing::info!(
         backend = volumes.backend(),

@@ -1,7 +1,8 @@
 //! Keeps the controller's entry in the registry fresh.
 use super::Endpoint;
+use crate::{Volumes, volume::Media};
 use orrery_proto::oim::v0::{RegisterControllerRequest, registry_client::RegistryClient};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 /// A call to a registry that hangs must not stop the refreshing.
@@ -18,6 +19,8 @@ pub struct Registration {
     pub address: String,
     /// Repeated at this interval, so that a registry that lost its entries learns of us again.
     pub refresh_interval: Duration,
+    /// Whose backend and room the registry is told of, if of any.
+    pub volumes: Option<Arc<Volumes>>,
 }
 
 /// Registers the controller, again and again, until `stop` is cancelled. The entry stays when the
@@ -52,10 +55,21 @@ async fn register(
     client: &mut RegistryClient<tonic::transport::Channel>,
     registration: &Registration,
 ) -> Result<(), tonic::Status> {
-    let mut request = tonic::Request::new(RegisterControllerRequest {
+    let mut message = RegisterControllerRequest {
         controller_id: registration.controller_id.clone(),
         address: registration.address.clone(),
-    });
+        refresh_seconds: i64::try_from(registration.refresh_interval.as_secs()).unwrap_or_default(),
+        ..RegisterControllerRequest::default()
+    };
+    if let Some(volumes) = &registration.volumes {
+        volumes.backend().clone_into(&mut message.backend);
+        // A backend that cannot say how much room it has registers all the same.
+        if let Ok(room) = volumes.capacity(Media::File).await {
+            message.capacity_bytes = i64::try_from(room.total_bytes).unwrap_or(i64::MAX);
+            message.available_bytes = i64::try_from(room.available_bytes).unwrap_or(i64::MAX);
+        }
+    }
+    let mut request = tonic::Request::new(message);
     request.set_timeout(CALL_TIMEOUT);
     client.register_controller(request).await.map(|_| ())
 }

@@ -29,6 +29,7 @@ async fn a_controller_registers_itself_again_and_again_and_serves_through_the_pr
         controller_id: id.to_string(),
         address: controller.address.clone(),
         refresh_interval: Duration::from_millis(50),
+        volumes: None,
     };
     tokio::spawn(keep_registered(registration, stop));
 

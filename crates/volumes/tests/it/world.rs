@@ -39,8 +39,11 @@ pub async fn register(
     id: &str,
     address: &str,
 ) -> Result<(), tonic::Status> {
-    let request =
-        RegisterControllerRequest { controller_id: id.to_owned(), address: address.to_owned() };
+    let request = RegisterControllerRequest {
+        controller_id: id.to_owned(),
+        address: address.to_owned(),
+        ..RegisterControllerRequest::default()
+    };
     client.register_controller(request).await.map(|_| ())
 }
 

@@ -1,0 +1,110 @@
+//! All targets, one line each.
+mod http;
+mod objects;
+mod texts;
+
+use crate::Target;
+
+macro_rules! target {
+    ($name:literal, $run:path, [$($seed:expr),* $(,)?]) => {
+        Target { name: $name, run: $run, seeds: &[$($seed),*] }
+    };
+}
+
+const WORKLOAD: &str = r#"{"apiVersion":"apps.orrery.dev/v1","kind":"Workload","metadata":{"name":"a","namespace":"p","labels":{"x":"y"},"generation":3},"spec":{"process":{"command":"sleep","args":["1"],"env":{"A":"b"}},"placement":{"selector":{"matchLabels":{"a":"b"}},"replicas":3},"dependsOn":[{"workload":"db"}]},"status":{"state":"Running","restarts":7,"conditions":[{"type":"Ready","status":"True","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}"#;
+const PROJECT: &str =
+    r#"{"apiVersion":"core.orrery.dev/v1","kind":"Project","metadata":{"name":"a"},"spec":{}}"#;
+const YAML: &str = "# two\napiVersion: apps.orrery.dev/v1\nkind: Workload\nmetadata: {name: \"a\", labels: {x: 'y'}}\nspec:\n  process:\n    command: >-\n      sleep\n    args: [\"1\", 0x10, .5, ~, |]\n  placement: &a\n    nodes:\n    - n1\n---\nkind: List\nitems: [*a]\n";
+
+/// Every decoder.
+pub const TARGETS: &[Target] = &[
+    target!(
+        "json",
+        objects::json,
+        [WORKLOAD, "[1,-0.5e3,\"\\u00e9\\ud83d\\ude00\",null]", "{\"a\":1,\"a\":2}"]
+    ),
+    target!(
+        "manifest",
+        objects::manifest,
+        [YAML, WORKLOAD, "a: &x [*x]\n", "---\n...\n%YAML 1.2\n"]
+    ),
+    target!("object", objects::object, [WORKLOAD, PROJECT, "{\"metadata\":{\"name\":1}}"]),
+    target!(
+        "protobuf",
+        objects::protobuf,
+        ["\u{0}\n\u{12}apps.orrery.dev/v1\u{12}\u{8}Workload\u{1a}\u{3}\n\u{1}a", "\u{1}"]
+    ),
+    target!(
+        "patch",
+        objects::patch,
+        [
+            "[{\"op\":\"add\",\"path\":\"/metadata/labels/x~1y\",\"value\":1}]",
+            "[{\"op\":\"move\",\"from\":\"/spec\",\"path\":\"/status\"},{\"op\":\"test\",\"path\":\"\",\"value\":{}}]",
+            "{\"metadata\":{\"labels\":{\"x\":null}},\"spec\":{\"placement\":null}}",
+        ]
+    ),
+    target!(
+        "label-selector",
+        texts::label_selector,
+        ["a=b,c!=d,e in (f,g),h notin (i),j,!k", "x.y/z==w"]
+    ),
+    target!(
+        "field-selector",
+        texts::field_selector,
+        ["metadata.name=a,spec.placement.replicas!=3", "status.state==Running"]
+    ),
+    target!("continue", texts::cursor, ["Mjo1OjM6YS9i", "MTo1OmE"]),
+    target!("artifact-path", texts::artifact_path, ["a/b.txt", "../x", "a\\b", "é/ö"]),
+    target!(
+        "spiffe",
+        texts::spiffe,
+        ["spiffe://orrery.test/agent/n1", "spiffe://x/", "http://x/agent/a"]
+    ),
+    target!("certificate", texts::certificate, ["0\u{3}\u{2}\u{1}\u{1}"]),
+    target!(
+        "query",
+        http::query,
+        [
+            "limit=500&continue=x&labelSelector=a%3Db&watch=true&timeoutSeconds=5",
+            "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=7",
+            "dryRun=All&fieldManager=me&force=true&fieldValidation=Strict&includeObject=None&propagationPolicy=Orphan",
+        ]
+    ),
+    target!(
+        "accept",
+        http::accept,
+        [
+            "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;q=0.5",
+            "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,*/*;q=0",
+        ]
+    ),
+    target!(
+        "path",
+        http::path,
+        ["/apis/apps.orrery.dev/v1/namespaces/p/workloads/a/artifacts/x%2Fy", "/api/v1/%ff//"]
+    ),
+    target!(
+        "envelope",
+        http::envelope,
+        ["k8s\u{0}\n\r\n\u{2}v1\u{12}\tNamespace\u{12}\u{7}\n\u{5}\n\u{3}abc\u{1a}\u{0}\"\u{0}"]
+    ),
+    target!(
+        "delete-options",
+        http::delete_options,
+        [
+            "{\"kind\":\"DeleteOptions\",\"dryRun\":[\"All\"],\"propagationPolicy\":\"Foreground\",\"preconditions\":{\"uid\":\"u\",\"resourceVersion\":\"5\"}}",
+        ]
+    ),
+    target!(
+        "scale",
+        http::scale,
+        [
+            "{\"kind\":\"Scale\",\"apiVersion\":\"autoscaling/v1\",\"metadata\":{\"name\":\"a\"},\"spec\":{\"replicas\":3}}"
+        ]
+    ),
+    target!(
+        "review",
+        http::review,
+        ["{\"spec\":{\"resourceAttributes\":{\"verb\":\"get\",\"resource\":\"workloads\"}}}"]
+    ),
+];

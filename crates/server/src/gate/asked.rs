@@ -1,0 +1,147 @@
+//! What is asked for, in the words of access rules.
+use orrery_api::{Kind, Scheme};
+use orrery_proto::hub::v1 as wire;
+use orrery_proto::hub::v1::apply_request::Mode;
+
+/// Bytes of a path or a name that are kept of what somebody asked for.
+const TEXT_MAX: usize = 512;
+
+/// One request. Its verb and kind are of a fixed set, whatever a client sends, so that they can be
+/// labels of figures.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    pub verb: &'static str,
+    /// Empty where no resource is asked for, or one that is not known.
+    pub group: String,
+    pub kind: String,
+    /// Empty means everywhere, or that the kind has no project.
+    pub project: String,
+    pub name: String,
+    pub subresource: &'static str,
+    /// What is asked for that is no resource.
+    pub path: String,
+}
+
+impl Asked {
+    /// Something that is no resource.
+    pub fn path(verb: &'static str, path: &str) -> Self {
+        Self { verb, path: cut(path), ..Self::default() }
+    }
+
+    pub fn of(verb: &'static str, kind: &Kind, project: &str, name: &str) -> Self {
+        Self {
+            verb,
+            group: kind.group().to_owned(),
+            kind: kind.kind().to_owned(),
+            project: cut(project),
+            name: cut(name),
+            ..Self::default()
+        }
+    }
+
+    fn resolved(
+        scheme: &Scheme,
+        verb: &'static str,
+        (api_version, kind): (&str, &str),
+        project: &str,
+        name: &str,
+    ) -> Self {
+        match scheme.resolve(api_version, kind) {
+            Ok(kind) => Self::of(verb, &kind, project, name),
+            Err(_) => Self { verb, project: cut(project), name: cut(name), ..Self::default() },
+        }
+    }
+
+    pub fn get(scheme: &Scheme, request: &wire::GetRequest) -> Self {
+        Self::named(scheme, "get", request.name.as_ref())
+    }
+
+    pub fn delete(scheme: &Scheme, request: &wire::DeleteRequest) -> Self {
+        Self::named(scheme, "delete", request.name.as_ref())
+    }
+
+    fn named(scheme: &Scheme, verb: &'static str, name: Option<&wire::ResourceName>) -> Self {
+        let Some(name) = name else { return Self { verb, ..Self::default() } };
+        Self::resolved(scheme, verb, (&name.api_version, &name.kind), &name.project, &name.name)
+    }
+
+    pub fn list(scheme: &Scheme, request: &wire::ListRequest) -> Self {
+        let kind = (request.api_version.as_str(), request.kind.as_str());
+        Self::resolved(scheme, "list", kind, &request.project, "")
+    }
+
+    pub fn watch(scheme: &Scheme, request: &wire::WatchRequest) -> Self {
+        let kind = (request.api_version.as_str(), request.kind.as_str());
+        Self::resolved(scheme, "watch", kind, &request.project, &request.name)
+    }
+
+    pub fn apply(scheme: &Scheme, request: &wire::ApplyRequest) -> Self {
+        let verb = match request.mode() {
+            Mode::Apply => "patch",
+            Mode::Create => "create",
+            Mode::Replace => "update",
+        };
+        let head = Head::of(request.resource.as_ref());
+        let kind = (head.api_version.as_str(), head.kind.as_str());
+        let mut asked =
+            Self::resolved(scheme, verb, kind, head.metadata.place(), &head.metadata.name);
+        asked.subresource = if request.subresource == "status" { "status" } else { "" };
+        asked
+    }
+}
+
+/// As much of a resource as says which one it is. The rest is skipped, not kept.
+#[derive(Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Head {
+    api_version: String,
+    kind: String,
+    metadata: Place,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct Place {
+    name: String,
+    project: String,
+    namespace: String,
+}
+
+/// The part of every kind's message that says which object it is: the number is the same everywhere.
+#[derive(Clone, PartialEq, prost::Message)]
+struct WithMetadata {
+    #[prost(message, optional, tag = "3")]
+    metadata: Option<orrery_proto::meta::v1::ObjectMeta>,
+}
+
+impl Head {
+    fn of(resource: Option<&wire::Resource>) -> Self {
+        let Some(resource) = resource else { return Self::default() };
+        match &resource.body {
+            Some(wire::resource::Body::Json(text)) => {
+                // What cannot be read is refused later, with the reason.
+                serde_json::from_str(text).unwrap_or_default()
+            }
+            Some(wire::resource::Body::Protobuf(bytes)) => {
+                let read: Result<WithMetadata, _> = prost::Message::decode(&**bytes);
+                let meta = read.ok().and_then(|read| read.metadata).unwrap_or_default();
+                let metadata = Place { name: meta.name, project: meta.project, ..Place::default() };
+                let (api_version, kind) = (resource.api_version.clone(), resource.kind.clone());
+                Self { api_version, kind, metadata }
+            }
+            None => Self::default(),
+        }
+    }
+}
+
+impl Place {
+    fn place(&self) -> &str {
+        if self.project.is_empty() { &self.namespace } else { &self.project }
+    }
+}
+
+/// The beginning of a text, cut between characters.
+pub fn cut(text: &str) -> String {
+    let end = (0..=TEXT_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    text[..end.unwrap_or_default()].to_owned()
+}

@@ -1,0 +1,102 @@
+//! Requests of the API in figures.
+use crate::gate::{Asked, Transport};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+use std::time::Duration;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Answered {
+    transport: &'static str,
+    verb: &'static str,
+    kind: String,
+    code: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Timed {
+    transport: &'static str,
+    verb: &'static str,
+    kind: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Via {
+    transport: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfKind {
+    kind: String,
+}
+
+/// Clones share the figures.
+#[derive(Clone, Debug)]
+pub struct RequestMetrics {
+    answered: Family<Answered, Counter>,
+    durations: Family<Timed, Histogram, fn() -> Histogram>,
+    in_flight: Family<Via, Gauge>,
+    watchers: Family<OfKind, Gauge>,
+}
+
+/// From 250 µs (read from memory) to 8 s (a store that does not answer).
+fn buckets() -> Histogram {
+    Histogram::new(exponential_buckets(0.00025, 2.0, 16))
+}
+
+impl RequestMetrics {
+    pub fn new(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            answered: Family::default(),
+            durations: Family::new_with_constructor(buckets),
+            in_flight: Family::default(),
+            watchers: Family::default(),
+        };
+        let registry = registry.sub_registry_with_prefix("orrery_api");
+        let Self { answered, durations, in_flight, watchers } = metrics.clone();
+        registry.register("requests", "Requests that were answered, by code of HTTP", answered);
+        registry.register_with_unit(
+            "request_duration",
+            "How long requests took, watches until they began",
+            Unit::Seconds,
+            durations,
+        );
+        registry.register("requests_in_flight", "Requests that are worked on", in_flight);
+        registry.register("watchers", "Watches that are open", watchers);
+        metrics
+    }
+
+    pub fn began(&self, transport: Transport) {
+        self.in_flight.get_or_create(&Via { transport: transport.as_str() }).inc();
+    }
+
+    pub fn ended(&self, transport: Transport, asked: &Asked, code: u16, took: Duration) {
+        let (transport, verb) = (transport.as_str(), asked.verb);
+        self.in_flight.get_or_create(&Via { transport }).dec();
+        let timed = Timed { transport, verb, kind: asked.kind.clone() };
+        self.durations.get_or_create(&timed).observe(took.as_secs_f64());
+        let answered = Answered { transport, verb, kind: timed.kind, code };
+        self.answered.get_or_create(&answered).inc();
+    }
+
+    pub fn watching(&self, kind: &str) -> Watching {
+        let watchers = self.watchers.get_or_create_owned(&OfKind { kind: kind.to_owned() });
+        watchers.inc();
+        Watching { watchers }
+    }
+}
+
+/// An open watch, counted until it is dropped.
+#[derive(Debug)]
+pub struct Watching {
+    watchers: Gauge,
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.watchers.dec();
+    }
+}

@@ -1,0 +1,58 @@
+//! The decoders of this module for the fuzzer, with what must hold for every input: it is read, or it
+//! is refused as the mistake of the client that it is.
+use super::failure::Failure;
+use super::query::Query;
+use super::review::REVIEWS;
+use super::{accept, body, delete, path, scale, wire};
+use axum::http::{HeaderMap, HeaderValue, header};
+use orrery_fleet::middleware::Peer;
+use orrery_hub::ObjectName;
+
+#[track_caller]
+fn client_mistake<T>(outcome: Result<T, Failure>) -> Option<T> {
+    outcome
+        .map_err(|failure| {
+            assert!(failure.code.is_client_error(), "{failure:?}");
+            assert!(!failure.message.is_empty());
+            // What it says must be text that every client can read.
+            let _ = failure.to_value().to_string();
+        })
+        .ok()
+}
+
+pub fn query(raw: &str) {
+    client_mistake(Query::parse(raw));
+}
+
+pub fn accept(bytes: &[u8]) {
+    let Ok(value) = HeaderValue::from_bytes(bytes) else { return };
+    let headers = HeaderMap::from_iter([(header::ACCEPT, value)]);
+    client_mistake(accept::form(&headers));
+    client_mistake(accept::discovery_form(&headers));
+}
+
+pub fn path(text: &str) {
+    for segment in path::segments(text).into_iter().flatten() {
+        assert!(!segment.is_empty());
+    }
+}
+
+pub fn envelope(bytes: &[u8]) {
+    client_mistake(wire::Envelope::open(bytes).and_then(|envelope| envelope.to_value()));
+}
+
+pub fn delete_options(bytes: &[u8]) {
+    client_mistake(body::json(bytes).and_then(|options| delete::check_options(&options)));
+}
+
+pub fn scale(bytes: &[u8]) {
+    let name = ObjectName::new("p", "a");
+    client_mistake(body::json(bytes).and_then(|given| scale::check_given(given, &name)));
+}
+
+pub fn review(bytes: &[u8]) {
+    let Some(asked) = client_mistake(body::json(bytes)) else { return };
+    for review in REVIEWS {
+        client_mistake(review.answer(&Peer::default(), &asked));
+    }
+}

@@ -1,0 +1,85 @@
+//! Requests of the dialect at the gate.
+use super::Rest;
+use super::path::{self, Sub, Target};
+use super::query::Query;
+use crate::gate::{Asked, Caller, Transport};
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::Method;
+use axum::middleware::Next;
+use axum::response::Response;
+use futures::StreamExt as _;
+use orrery_fleet::middleware::Peer;
+use orrery_hub::{ObjectName, Part};
+use std::sync::Arc;
+use tracing::Instrument as _;
+
+/// Which object an answer is about, where the request did not say.
+#[derive(Clone, Debug)]
+pub struct About(pub ObjectName);
+
+/// Lets requests through the gate.
+pub async fn gated(State(rest): State<Arc<Rest>>, request: Request, next: Next) -> Response {
+    let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
+    let caller = Caller::new(Transport::Rest, peer, request.headers());
+    let asked = asked(&rest, &request);
+    let watching = (asked.verb == "watch").then(|| rest.gate.watching(&asked));
+    let mut visit = rest.gate.enter(&caller, asked);
+    let response = next.run(request).instrument(visit.span()).await;
+    if let Some(About(object)) = response.extensions().get() {
+        visit.about(&object.project, &object.name);
+    }
+    visit.leave(response.status().as_u16());
+    match watching {
+        // It is counted for as long as somebody listens.
+        Some(watching) => response
+            .map(|body| Body::from_stream(body.into_data_stream().inspect(move |_| _ = &watching))),
+        None => response,
+    }
+}
+
+fn asked(rest: &Rest, request: &Request) -> Asked {
+    let (method, uri) = (request.method(), request.uri());
+    match path::resolve(&rest.catalog, uri.path()) {
+        Some(Target::Collection { resource, project }) => {
+            let watch = Query::parse(uri.query().unwrap_or_default()).is_ok_and(|q| q.watch);
+            let verb = match *method {
+                Method::GET | Method::HEAD if watch => "watch",
+                Method::GET | Method::HEAD => "list",
+                Method::DELETE => "deletecollection",
+                _ => verb(method),
+            };
+            Asked::of(verb, &resource.kind, &project.unwrap_or_default(), "")
+        }
+        Some(Target::Object { resource, name, sub }) => {
+            let asked = Asked::of(verb(method), &resource.kind, &name.project, &name.name);
+            let subresource = match sub {
+                Sub::Part(Part::Main) => "",
+                Sub::Part(Part::Status) => "status",
+                Sub::Scale => "scale",
+                Sub::Artifacts | Sub::Artifact(_) => "artifacts",
+            };
+            Asked { subresource, ..asked }
+        }
+        Some(
+            Target::CoreVersions
+            | Target::Groups
+            | Target::Group(_)
+            | Target::GroupVersion { .. }
+            | Target::Review(_),
+        )
+        | None => Asked::path(verb(method), uri.path()),
+    }
+}
+
+/// What a method does to a thing, in the words of access rules. There are no others.
+fn verb(method: &Method) -> &'static str {
+    match *method {
+        Method::GET | Method::HEAD => "get",
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE => "delete",
+        _ => "other",
+    }
+}

@@ -1,0 +1,273 @@
+//! The scale of an object: how many copies there should be and are, in the one shape that tools of
+//! this field know for every kind that can be scaled.
+//!
+//! ```text
+//!   object ─> Scale ─> patch or replace ─> number of copies ─> merge patch of the object's own field
+//! ```
+use super::accept::{Form, MetaVersion};
+use super::body;
+use super::call::Call;
+use super::decode::check_type;
+use super::failure::{Cause, Failure};
+use super::patching::{self, Patch, PatchOptions, absent_project};
+use super::render;
+use super::resource::Resource;
+use super::table;
+use axum::body::Body;
+use axum::http::StatusCode;
+use axum::response::Response;
+use orrery_api::Object;
+use orrery_hub::{ObjectName, Part};
+use serde_json::{Map, Value, json};
+
+const GROUP: &str = "autoscaling";
+const API_VERSION: &str = "autoscaling/v1";
+const KIND: &str = "Scale";
+
+/// How often a change is tried again because someone else was faster.
+const ATTEMPTS_MAX: usize = 16;
+
+/// What a scale asks for.
+struct Wanted {
+    replicas: i32,
+    /// The version that it was read at; empty when it does not matter.
+    version: String,
+}
+
+pub async fn get(call: &Call, name: &ObjectName) -> Result<Response, Failure> {
+    let object = read(call, name).await?;
+    call.check_version(call.query.version).await?;
+    answer(call, &object)
+}
+
+pub async fn replace(call: &Call, name: &ObjectName, body: Body) -> Result<Response, Failure> {
+    let mut given = body::value(body::language(&call.headers)?, &body::read(body).await?)?;
+    check(&mut given, name)?;
+    // Zero copies are left out by clients that write only what is not zero.
+    if given.pointer("/spec/replicas").is_none_or(Value::is_null) {
+        given["spec"] = json!({ "replicas": 0 });
+    }
+    let wanted = Wanted::of(&given, name)?;
+    let object = write(call, name, &wanted).await?;
+    answer(call, &object)
+}
+
+/// Changes the scale as it is now, and again when someone else was faster.
+pub async fn patch(call: &Call, name: &ObjectName, body: Body) -> Result<Response, Failure> {
+    let media_type = body::media_type(&call.headers);
+    let Patch::Change(change) = Patch::read(&call.resource, &media_type, &body::read(body).await?)?
+    else {
+        return Err(Failure::unsupported_media(
+            "a scale is changed by application/merge-patch+json or application/json-patch+json; apply the whole object instead",
+        ));
+    };
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let current = read(call, name).await?;
+        let shown = shape(&call.resource, &call.resource.encode(&current)?);
+        let failed = |error| Failure::of(error, &call.resource, &name.name);
+        let mut next = change.apply_to(shown, &current).map_err(failed)?;
+        check(&mut next, name)?;
+        let wanted = Wanted::of(&next, name)?;
+        let as_it_was = wanted.version == current.resource_version();
+        match write(call, name, &wanted).await {
+            Err(failure)
+                if failure.code == StatusCode::CONFLICT && as_it_was && attempt < ATTEMPTS_MAX => {}
+            Err(failure) => return Err(failure),
+            Ok(object) => return answer(call, &object),
+        }
+    }
+}
+
+async fn read(call: &Call, name: &ObjectName) -> Result<Object, Failure> {
+    let found = call.resource.accessor.get(name.clone().into()).await;
+    found.map_err(|error| {
+        Failure::of(absent_project(error, &call.resource, name), &call.resource, &name.name)
+    })
+}
+
+async fn write(call: &Call, name: &ObjectName, wanted: &Wanted) -> Result<Object, Failure> {
+    let path = call.resource.scale().map(|fields| fields.spec_path.as_str()).unwrap_or_default();
+    let mut change = nested(path, json!(wanted.replicas));
+    if !wanted.version.is_empty() {
+        change.insert("metadata".to_owned(), json!({ "resourceVersion": wanted.version }));
+    }
+    let options = PatchOptions {
+        part: Part::Main,
+        dry_run: call.query.dry_run,
+        validation: call.query.validation,
+        manager: call.manager(),
+        force: false,
+        only_present: true,
+    };
+    let change = patching::merge_patch(Value::Object(change))?;
+    let patched = patching::patch(&call.resource, name, &change, &options).await?;
+    Ok(patched.applied.object)
+}
+
+/// `{"spec": {"replicas": value}}` of `spec.replicas`.
+fn nested(path: &str, value: Value) -> Map<String, Value> {
+    let (first, rest) = path.split_once('.').unwrap_or((path, ""));
+    let inner = if rest.is_empty() { value } else { Value::Object(nested(rest, value)) };
+    Map::from_iter([(first.to_owned(), inner)])
+}
+
+fn at<'a>(encoded: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').try_fold(encoded, |value, key| value.get(key))
+}
+
+/// The scale of an object; without a number where the object names none.
+fn shape(resource: &Resource, encoded: &Value) -> Value {
+    let Some(fields) = resource.scale() else { return Value::Null };
+    let mut metadata = Map::new();
+    for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = encoded["metadata"].get(key) {
+            metadata.insert(key.to_owned(), value.clone());
+        }
+    }
+    let mut spec = json!({});
+    if let Some(replicas) = at(encoded, &fields.spec_path) {
+        spec["replicas"] = replicas.clone();
+    }
+    let is = at(encoded, &fields.status_path).cloned().unwrap_or_else(|| json!(0));
+    json!({
+        "kind": KIND, "apiVersion": API_VERSION, "metadata": metadata,
+        "spec": spec, "status": { "replicas": is },
+    })
+}
+
+/// Whether a scale can be read at all, for the fuzzer.
+#[cfg(feature = "fuzzing")]
+pub fn check_given(mut given: Value, name: &ObjectName) -> Result<(), Failure> {
+    check(&mut given, name)?;
+    Wanted::of(&given, name).map(|_| ())
+}
+
+/// It must be a scale, and of this very object.
+fn check(given: &mut Value, name: &ObjectName) -> Result<(), Failure> {
+    let Value::Object(fields) = given else {
+        return Err(Failure::bad_request("the body of the request must be a Scale"));
+    };
+    check_type(fields, "apiVersion", "API version", API_VERSION)?;
+    check_type(fields, "kind", "kind", KIND)?;
+    for (key, expected) in [("name", &name.name), ("namespace", &name.project)] {
+        let found = fields.get("metadata").and_then(|metadata| metadata.get(key));
+        match found.and_then(Value::as_str) {
+            Some(found) if !found.is_empty() && found != expected => {
+                return Err(Failure::bad_request(format!(
+                    "the {key} of the object ({found}) does not match the {key} on the URL ({expected})"
+                )));
+            }
+            Some(_) | None => {}
+        }
+    }
+    Ok(())
+}
+
+impl Wanted {
+    fn of(scale: &Value, name: &ObjectName) -> Result<Self, Failure> {
+        let refuse = |reason, message: String| {
+            let cause = Cause::new(reason, "spec.replicas", message);
+            Err(Failure::invalid(GROUP, KIND, &name.name, &[cause]))
+        };
+        let replicas = match scale.pointer("/spec/replicas") {
+            None | Some(Value::Null) => {
+                return refuse("FieldValueRequired", format!("Required value: {NUMBERLESS}"));
+            }
+            Some(found) => match found.as_i64().map(i32::try_from) {
+                Some(Ok(replicas)) if 0 <= replicas => replicas,
+                Some(_) | None => {
+                    let rule = "must be a whole number, 0 or more";
+                    return refuse("FieldValueInvalid", format!("Invalid value: {found}: {rule}"));
+                }
+            },
+        };
+        let version = scale.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+        Ok(Self { replicas, version: version.unwrap_or_default().to_owned() })
+    }
+}
+
+/// Why an object has no scale to show.
+const NUMBERLESS: &str = "the object names no number of copies; set one to scale it";
+
+fn answer(call: &Call, object: &Object) -> Result<Response, Failure> {
+    let scale = shape(&call.resource, &call.resource.encode(object)?);
+    Wanted::of(&scale, &ObjectName::of(object))?;
+    let value = match call.form {
+        Form::Json | Form::Yaml => scale,
+        Form::Metadata(version) => render::partial("PartialObjectMetadata", version, scale),
+        Form::Table(version) => as_table(call, object, scale, version),
+    };
+    Ok(render::answer(StatusCode::OK, call.form, &value, &[]))
+}
+
+fn as_table(call: &Call, object: &Object, scale: Value, version: MetaVersion) -> Value {
+    let cells = json!([
+        object.name(),
+        scale["spec"]["replicas"],
+        scale["status"]["replicas"],
+        orrery_api::age(object, call.renderer().now()),
+    ]);
+    let head = json!({ "resourceVersion": object.resource_version() });
+    let row = json!({
+        "cells": cells, "object": render::partial("PartialObjectMetadata", version, scale),
+    });
+    json!({
+        "kind": "Table", "apiVersion": version.api_version(), "metadata": head,
+        "columnDefinitions": [
+            table::column("Name", "string", "name", "Name, unique in its project.", false),
+            table::column("Desired", "integer", "", "Copies that there should be.", false),
+            table::column("Available", "integer", "", "Copies that there are.", false),
+            table::column("Age", "string", "", "Time since it was created.", false),
+        ],
+        "rows": [row],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_becomes_a_patch_of_one_field() {
+        let cases = [
+            ("spec.replicas", json!({ "spec": { "replicas": 3 } })),
+            ("spec.a.b", json!({ "spec": { "a": { "b": 3 } } })),
+            ("x", json!({ "x": 3 })),
+        ];
+        for (path, expect) in cases {
+            let made = Value::Object(nested(path, json!(3)));
+            assert_eq!(made, expect);
+            assert_eq!(at(&made, path), Some(&json!(3)));
+        }
+    }
+
+    #[test]
+    fn only_whole_numbers_from_zero_on_are_a_scale() {
+        let name = ObjectName::new("p", "x");
+        let of = |replicas: Value| Wanted::of(&json!({ "spec": { "replicas": replicas } }), &name);
+        assert_eq!(of(json!(0)).expect("zero").replicas, 0);
+        for bad in [json!(-1), json!(1.5), json!("3"), json!(null), json!(3_000_000_000_i64)] {
+            let failure = of(bad.clone()).err().expect("refused");
+            assert_eq!(failure.code.as_u16(), 422, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_scale_of_something_else_is_refused() {
+        let name = ObjectName::new("p", "x");
+        let cases = [
+            (json!({}), true),
+            (json!({ "metadata": { "name": "x", "namespace": "p" } }), true),
+            (json!({ "metadata": { "name": "y" } }), false),
+            (json!({ "metadata": { "namespace": "q" } }), false),
+            (json!({ "kind": "Workload" }), false),
+            (json!({ "apiVersion": "autoscaling/v2" }), false),
+            (json!([]), false),
+        ];
+        for (mut given, fits) in cases {
+            assert_eq!(check(&mut given, &name).is_ok(), fits, "{given}");
+        }
+    }
+}
