@@ -1,15 +1,14 @@
-//! The authority that the servers share: in the store, its key sealed.
+//! The authority that the servers share: in the store, which seals what holds keys.
 mod current;
 
 pub use current::Current;
 
-use crate::authority::current::{sealed_for, stored};
+use crate::authority::current::{spec_of, stored};
 use orrery_hub::{ApplyOptions, Clock, Error, Hub, ObjectName, Resources};
 use orrery_pki::{Authority, AuthorityError, Role, TrustDomain, Validity};
 use orrery_proto::core::v1::{StoredAuthority, StoredAuthoritySpec};
 use orrery_proto::meta::v1::ObjectMeta;
 use orrery_runtime::Reflector;
-use orrery_seal::Keyring;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
@@ -23,12 +22,6 @@ pub const AUTHORITY_LIFETIME: Duration = Duration::from_secs(10 * 365 * 86_400);
 /// Why there is no authority to sign with.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityProblem {
-    #[error(
-        "the authority's key must be kept encrypted; give --encryption-key-file, or set ORRERY_ENCRYPTION_KEY"
-    )]
-    NoEncryptionKey,
-    #[error("the authority's key cannot be opened: {0}")]
-    Sealed(#[from] orrery_seal::OpenError),
     #[error(
         "the authority's key is not there: it was brought without one, so nobody can join here"
     )]
@@ -49,17 +42,15 @@ pub enum AuthorityProblem {
 #[derive(Clone)]
 pub struct Authorities {
     resources: Resources<StoredAuthority>,
-    keyring: Option<Arc<Keyring>>,
     clock: Arc<dyn Clock>,
     current: watch::Sender<Option<Arc<Current>>>,
 }
 
 impl Authorities {
     /// Reads what is there.
-    pub async fn open(hub: &Hub, keyring: Option<Keyring>) -> Result<Self, AuthorityProblem> {
+    pub async fn open(hub: &Hub) -> Result<Self, AuthorityProblem> {
         let authorities = Self {
             resources: hub.resources()?,
-            keyring: keyring.map(Arc::new),
             clock: hub.clock().clone(),
             current: watch::Sender::new(None),
         };
@@ -90,7 +81,7 @@ impl Authorities {
         }
         let validity = Validity::starting(self.now(), AUTHORITY_LIFETIME);
         let authority = Authority::generate(domain, validity)?;
-        let spec = self.spec_of(&authority, authority.root_pem().to_owned())?;
+        let spec = spec_of(&authority, authority.root_pem().to_owned());
         self.create(spec).await
     }
 
@@ -104,7 +95,7 @@ impl Authorities {
         let spec = match key_pem {
             Some(key) => {
                 let authority = Authority::from_pem(certificate_pem, key, domain)?;
-                self.spec_of(&authority, authority.root_pem().to_owned())?
+                spec_of(&authority, authority.root_pem().to_owned())
             }
             None => current::without_key(certificate_pem, domain)?,
         };
@@ -129,7 +120,7 @@ impl Authorities {
         let validity = Validity::starting(self.now(), AUTHORITY_LIFETIME);
         let successor = known.authority()?.successor(validity)?;
         let roots = successor.root_pem().to_owned() + known.roots_pem();
-        let spec = self.spec_of(&successor, roots)?;
+        let spec = spec_of(&successor, roots);
         self.replace(&known, spec).await
     }
 
@@ -141,7 +132,7 @@ impl Authorities {
             return Ok(known);
         }
         let authority = known.authority()?;
-        let spec = self.spec_of(authority, authority.certificate_pem().to_owned())?;
+        let spec = spec_of(authority, authority.certificate_pem().to_owned());
         self.replace(&known, StoredAuthoritySpec { chain: None, ..spec }).await
     }
 
@@ -173,7 +164,7 @@ impl Authorities {
 
     /// What was written last counts, whichever way it was heard of first.
     fn take(&self, stored: &StoredAuthority) {
-        let next = Current::open(stored, self.keyring.as_deref());
+        let next = Current::open(stored);
         if let Err(problem) = next.authority() {
             tracing::warn!(%problem, "the authority signs nothing here");
         }
@@ -184,23 +175,6 @@ impl Authorities {
             }
             newer
         });
-    }
-
-    fn spec_of(
-        &self,
-        authority: &Authority,
-        roots: String,
-    ) -> Result<StoredAuthoritySpec, AuthorityProblem> {
-        let keyring = self.keyring.as_ref().ok_or(AuthorityProblem::NoEncryptionKey)?;
-        let context = sealed_for(authority.certificate_pem());
-        let sealed = keyring.seal(context.as_bytes(), authority.key_pem().as_bytes());
-        Ok(StoredAuthoritySpec {
-            trust_domain: Some(authority.trust_domain().to_string()),
-            certificate: Some(authority.certificate_pem().to_owned()),
-            chain: Some(authority.chain_pem().to_owned()),
-            sealed_key: Some(sealed),
-            roots: Some(roots),
-        })
     }
 
     async fn create(&self, spec: StoredAuthoritySpec) -> Result<Arc<Current>, AuthorityProblem> {

@@ -1,6 +1,8 @@
 //! What a server is told at its start.
 use crate::identity::IdentityOptions;
 use crate::machines::DriversListen;
+use crate::mesh::MeshSettings;
+use crate::operations::Operations;
 use orrery_pki::TlsFiles;
 use orrery_store::EtcdOptions;
 use std::net::SocketAddr;
@@ -54,6 +56,9 @@ pub struct ServerOptions {
     pub group_suffix: String,
     /// The authority, joining, and what the server's own certificate says.
     pub identity: IdentityOptions,
+    /// What operators decide beside that.
+    pub operations: Operations,
+    pub mesh: MeshSettings,
     /// The registry of storage controllers and the proxy to them.
     pub storage: StorageListen,
 }

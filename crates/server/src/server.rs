@@ -1,15 +1,20 @@
 //! Putting it together.
 use crate::api::{Front, HubApi};
-use crate::gate::Gate;
+use crate::audit::{self, Audit};
+use crate::gate::{self, Gate};
 use crate::grpc::commands::Commands;
 use crate::grpc::hub::HubService;
 use crate::grpc::identity::IdentityService;
 use crate::identity::{Identities, IdentityProblem, authenticate};
+use crate::limits::{Connections as ConnectionLimits, Ledger};
 use crate::listener::Listener;
 use crate::machines::{self, DriversPort};
+use crate::mesh;
 use crate::metrics::Metrics;
 use crate::options::{ServerOptions, StoreOptions};
 use crate::rest;
+use crate::sealing::{self, KeySource, Rotation, Sealer};
+use crate::secrets;
 use crate::storage;
 use orrery_api::{Scheme, SchemeBuilder, SchemeError};
 use orrery_fleet::Fleet;
@@ -19,6 +24,7 @@ use orrery_fleet::commander::CommanderConnections;
 use orrery_fleet::commander::grpc::CommanderService;
 use orrery_hub::Hub;
 use orrery_machines::resources::Edge;
+use orrery_mesh::hub::Mesh;
 use orrery_pki::ClientAuth;
 use orrery_proto::fleet::v1::agent_connection_server::AgentConnectionServer;
 use orrery_proto::hub::v1::hub_server::HubServer;
@@ -62,6 +68,12 @@ pub enum Error {
     Store(#[from] orrery_store::Error),
     #[error("cannot prepare the hub: {0}")]
     Hub(#[from] orrery_hub::Error),
+    #[error("cannot open the audit log: {0}")]
+    Audit(std::io::Error),
+    #[error(transparent)]
+    Encryption(#[from] sealing::Error),
+    #[error(transparent)]
+    Mesh(#[from] mesh::MeshError),
     #[error("cannot offer gRPC reflection: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
 }
@@ -92,7 +104,11 @@ pub struct Server {
     store: Store,
     hub: Hub,
     identities: Identities,
-    metrics: Metrics,
+    metrics: Arc<Metrics>,
+    sealer: Arc<Sealer>,
+    gate: Gate,
+    writing: Option<audit::Writing>,
+    mesh: mesh::Prepared,
 }
 
 impl Server {
@@ -101,31 +117,58 @@ impl Server {
     pub async fn open(options: ServerOptions) -> Result<Self, Error> {
         let files = Identities::files(&options.tls)?;
         let tcp = bind(&options, files.is_some() || options.identity.own).await?;
-        let engine = open_engine(&options.store).await?;
-        let cached = orrery_store::StoreOptions {
-            // What is watched and listed; leases and artifacts are read where they are.
-            prefix: orrery_hub::OBJECTS.to_owned(),
-            ..orrery_store::StoreOptions::default()
-        };
-        let mut metrics = Metrics::new();
-        let store = Store::start(metrics.measured(engine.clone()), cached).await?;
-        metrics.of_store(&store, options.store.folder());
+        let metrics = Arc::new(Metrics::new());
+        let limits = options.operations.limits.clone();
+        let connections = ConnectionLimits::new(&limits, &mut metrics.registry());
+        let ledger = Ledger::new(limits, &mut metrics.registry());
+        let audit = Audit::open(options.operations.audit.as_ref(), &mut metrics.registry());
+        let (audit, writing) = audit.map_err(Error::Audit)?;
         let scheme = Scheme::builder()
             .group_suffix(options.group_suffix)
             .descriptors(orrery_proto::FILE_DESCRIPTOR_SET);
-        let scheme = rules(scheme).build()?;
-        let builder = Hub::builder(Arc::new(scheme), store.clone());
+        let scheme = Arc::new(rules(scheme).build()?);
+        let engine = open_engine(&options.store).await?;
+        let source = key_source(options.operations.key, &options.store);
+        let prefixes = orrery_hub::secret_prefixes(&scheme);
+        let sealer = Arc::new(sealing::agree(&*engine, source, prefixes).await?);
+        let opened = orrery_store::sealed(engine.clone(), sealer.clone());
+        let cached = orrery_store::StoreOptions {
+            // What is watched and listed; leases and artifacts are read where they are.
+            prefix: orrery_hub::OBJECTS.to_owned(),
+            terms: Some(Arc::new(orrery_hub::ObjectTerms::new(&scheme))),
+            ..orrery_store::StoreOptions::default()
+        };
+        let store = Store::start(metrics.measured(opened), cached).await?;
+        metrics.of_store(&store, options.store.folder());
+        let builder = secrets::register(Hub::builder(scheme, store.clone()));
         let builder = orrery_machines::resources::register(orrery_volumes::register(builder));
         let hub = orrery_lifecycle::register(Fleet::register(builder)).build()?;
         orrery_lifecycle::ensure_projects(&hub).await?;
         let id = uuid::Uuid::new_v4().to_string();
         let identities = Identities::open(&hub, options.identity, files, &tcp).await?;
         let live = identities.live();
+        let material = live.map(|live| live.current().0);
+        let mesh = mesh::Prepared::new(options.mesh.clone(), material.as_ref()).await?;
         let drivers = DriversPort::bind(options.drivers, options.listen, live).await?;
         let storage = storage::bind(options.storage, options.listen, live.cloned()).await?;
         let config = live.map(|live| live.server_config(ClientAuth::Optional));
-        let listener = Listener::new(tcp, config);
-        Ok(Self { id, listener, drivers, storage, engine, store, hub, identities, metrics })
+        let listener = Listener::new(tcp, config, connections);
+        let gate = Gate::new(metrics.requests().clone(), ledger, audit, hub.clock().clone());
+        Ok(Self {
+            id,
+            listener,
+            drivers,
+            storage,
+            engine,
+            store,
+            hub,
+            identities,
+            metrics,
+            sealer,
+            gate,
+            writing,
+            mesh,
+        })
     }
 
     pub fn address(&self) -> Result<SocketAddr, Error> {
@@ -165,29 +208,35 @@ impl Server {
         let access = self.identities.spawn(&self.hub, tasks)?;
         let machines =
             machines::spawn(&self.hub, &self.id, self.drivers.take(), access.clone(), tasks)?;
-        self.spawn_leases(&fleet, machines, tasks);
-        let gate = Gate::new(self.metrics.requests().clone());
+        let mesh = self.mesh.spawn(&self.hub, &self.id, tasks)?;
+        self.spawn_leases(&fleet, machines, &mesh, tasks);
+        self.spawn_operations(tasks);
+        let gate = self.gate.clone();
         let front = Front::new(HubApi::new(self.hub.clone(), access.clone()), gate.clone());
         if let Some(storage) = self.storage.take() {
             storage.spawn(&self.hub, access.clone(), tasks)?;
         }
         let agents = AgentConnections::new(fleet.clone(), stop.clone());
-        let commands = Arc::new(Commands::new(front.clone(), self.engine.clone(), fleet.clone()));
+        let rotation = Rotation::new(self.engine.clone(), self.sealer.clone(), &self.id);
+        let (entered, engine, figures) = (front.clone(), self.engine.clone(), self.metrics.clone());
+        let commands = Commands::new(entered, engine, fleet.clone(), rotation, figures);
+        let commands = Arc::new(commands);
         let commanders = CommanderConnections::new(commands, stop.clone());
         let connections = Connections { agents: agents.clone(), commanders: commanders.clone() };
         let identity = IdentityService::server(&self.hub, self.identities, access.clone())?;
         self.metrics.of_peers(&fleet, &commanders);
-        let router = grpc_routes(front, agents.clone(), commanders.clone(), identity)?;
-        let connected = self.metrics.connections();
-        let metrics = Arc::new(self.metrics);
-        let rest = rest::router(self.hub, access.clone(), gate, metrics, stop.clone())?;
+        let router = grpc_routes(front, agents.clone(), commanders.clone(), (&mesh, &stop))?;
+        let router = router.merge(identity_routes(identity));
+        let connects = axum::middleware::from_fn_with_state(gate.clone(), gate::connects);
+        let router = router.layer(connects);
+        let rest = rest::router(self.hub, access.clone(), gate, self.metrics, stop.clone())?;
         let router = router.reset_fallback().merge(rest).fallback(rest::unknown);
         let check = axum::middleware::from_fn_with_state(access.clone(), authenticate);
         let router = router.layer(check);
         let listener = self.listener.guarded(access);
         let (store, engine) = (self.store, self.engine);
         tasks.spawn("listener", OnEnd::StopAll, async move {
-            let outcome = listener.serve(router, connected, stop).await;
+            let outcome = listener.serve(router, stop).await;
             agents.drained().await;
             commanders.drained().await;
             outcome
@@ -201,25 +250,46 @@ impl Server {
 }
 
 impl Server {
+    /// What follows from what operators decide: which key seals, and the audit log.
+    fn spawn_operations(&mut self, tasks: &mut Tasks) {
+        let stop = tasks.stop_token();
+        let (engine, sealer) = (self.engine.clone(), self.sealer.clone());
+        let keys = sealing::follow(engine, sealer, self.id.clone(), stop.clone());
+        tasks.spawn("encryption-keys", OnEnd::StopAll, keys);
+        if let Some(writing) = self.writing.take() {
+            tasks.spawn("audit-log", OnEnd::StopAll, writing.run(stop));
+        }
+    }
+
     /// This server's own lease, by which others know that it is there; and the one of the leader.
-    fn spawn_leases(&self, fleet: &Arc<Fleet>, machines: Arc<Edge>, tasks: &mut Tasks) {
+    fn spawn_leases(
+        &self,
+        fleet: &Arc<Fleet>,
+        machines: Arc<Edge>,
+        mesh: &Arc<Mesh>,
+        tasks: &mut Tasks,
+    ) {
         let candidate =
             |name: String| Leadership { hub: self.hub.clone(), name, holder: self.id.clone() };
         let stop = tasks.stop_token();
         let own = candidate(orrery_fleet::leader::server_lease(&self.id));
         tasks.spawn("server-lease", OnEnd::StopAll, own.hold(stop.clone()));
-        let assignments = fleet.assignments().clone();
+        let (assignments, mesh) = (fleet.assignments().clone(), mesh.clone());
         let leading = self.metrics.leader().clone();
         let to_controllers = self.storage.as_ref().map(storage::Bound::proxy_config);
         let term: Term = Box::new(move |hub, over| {
             let (assignments, leading) = (assignments.clone(), leading.clone());
             let (machines, to_controllers) = (machines.clone(), to_controllers.clone());
+            let mesh = mesh.clone();
             Box::pin(async move {
                 let mut tasks = Tasks::new(over);
                 orrery_lifecycle::spawn(&hub, &mut tasks).map_err(|e| e.to_string())?;
                 orrery_fleet::leader::spawn(&hub, assignments, &mut tasks)
                     .map_err(|e| e.to_string())?;
                 orrery_machines::resources::spawn_leader(&hub, &machines, &mut tasks)
+                    .map_err(|e| e.to_string())?;
+                let lease_of = orrery_fleet::leader::server_lease;
+                orrery_mesh::hub::leader::spawn(&hub, mesh, lease_of, &mut tasks)
                     .map_err(|e| e.to_string())?;
                 orrery_volumes::spawn_leader(&hub, to_controllers, &mut tasks)
                     .map_err(|e| e.to_string())?;
@@ -238,7 +308,8 @@ impl Server {
 /// What resources must be like beyond what their definitions say.
 pub fn rules(scheme: SchemeBuilder) -> SchemeBuilder {
     let scheme = orrery_access::rules_of_kinds(scheme);
-    orrery_volumes::rules(orrery_machines::resources::rules(Fleet::rules(scheme)))
+    let scheme = orrery_machines::resources::rules(Mesh::rules(Fleet::rules(scheme)));
+    orrery_volumes::rules(scheme)
 }
 
 /// Forgets old history, so that the store does not grow with every change.
@@ -258,7 +329,7 @@ fn grpc_routes(
     front: Front,
     agents: AgentConnections,
     commanders: CommanderConnections,
-    identity: IdentityServer<IdentityService>,
+    (mesh, stop): (&Mesh, &CancellationToken),
 ) -> Result<axum::Router, Error> {
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(orrery_proto::FILE_DESCRIPTOR_SET)
@@ -275,10 +346,17 @@ fn grpc_routes(
         .add_service(HubService::server(front))
         .add_service(AgentService::server(agents))
         .add_service(CommanderService::server(commanders))
-        .add_service(identity)
         .add_service(health)
         .add_service(reflection);
+    mesh::serve(&mut routes, mesh, stop);
     Ok(routes.routes().into_axum_router())
+}
+
+/// Joining and renewing, outside of what is for people.
+fn identity_routes(identity: IdentityServer<IdentityService>) -> axum::Router {
+    let mut routes = tonic::service::Routes::builder();
+    routes.add_service(identity);
+    routes.routes().into_axum_router().reset_fallback()
 }
 
 async fn bind(options: &ServerOptions, encrypted: bool) -> Result<TcpListener, Error> {
@@ -291,6 +369,14 @@ async fn bind(options: &ServerOptions, encrypted: bool) -> Result<TcpListener, E
     }
     let tcp = TcpListener::bind(address).await;
     tcp.map_err(|cause| Error::Listen { address, cause })
+}
+
+/// What ends with the process needs no key that outlives it.
+fn key_source(given: KeySource, store: &StoreOptions) -> KeySource {
+    match (given, store) {
+        (KeySource::None, StoreOptions::Memory) => KeySource::Fresh,
+        (given, _) => given,
+    }
 }
 
 async fn open_engine(options: &StoreOptions) -> Result<Arc<dyn Engine>, Error> {

@@ -5,8 +5,8 @@ use orrery_hub::{Error, Hub, ObjectName};
 use orrery_pki::{TlsFiles, TlsMaterial};
 use orrery_runtime::Tasks;
 use orrery_server::{
-    Connections, DriversListen, EtcdOptions, Identities, IdentityOptions, Server, ServerOptions,
-    StorageListen, StoreOptions,
+    Connections, DriversListen, EtcdOptions, Identities, IdentityOptions, KeySource, MeshSettings,
+    Operations, Server, ServerOptions, StorageListen, StoreOptions,
 };
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -44,6 +44,8 @@ pub struct WorldOptions {
     pub etcd: Option<EtcdOptions>,
     pub tls: TlsFiles,
     pub identity: IdentityOptions,
+    pub operations: Operations,
+    pub mesh: MeshSettings,
 }
 
 impl World {
@@ -57,7 +59,11 @@ impl World {
         Self::start_with(WorldOptions { listen: Some(listen), folder, ..<_>::default() }).await
     }
 
-    pub async fn start_with(options: WorldOptions) -> Self {
+    pub async fn start_with(mut options: WorldOptions) -> Self {
+        if let (KeySource::None, Some(folder)) = (&options.operations.key, &options.folder) {
+            let path = folder.with_extension("key");
+            options.operations.key = KeySource::File { path, make: true };
+        }
         let store = match (options.etcd, options.folder) {
             (Some(etcd), _) => StoreOptions::Etcd(etcd),
             (None, Some(folder)) => StoreOptions::Embedded(folder),
@@ -71,6 +77,8 @@ impl World {
             allow_plain: false,
             group_suffix: orrery_api::DEFAULT_GROUP_SUFFIX.to_owned(),
             identity: options.identity,
+            operations: options.operations,
+            mesh: options.mesh,
             storage: StorageListen::At(([127, 0, 0, 1], 0).into()),
         };
         let server = Server::open(options).await.expect("a server on a free port");

@@ -3,7 +3,6 @@ use super::AuthorityProblem;
 use orrery_pki::{Authority, AuthorityError, Fingerprint, Identity, SpiffeId, TrustDomain};
 use orrery_proto::core::v1::{StoredAuthority, StoredAuthoritySpec};
 use orrery_proto::meta::v1::ObjectMeta;
-use orrery_seal::{Keyring, OpenError};
 
 /// Whom peers trust, and who signs.
 #[derive(Debug)]
@@ -20,13 +19,11 @@ enum Signer {
     Authority(Box<Authority>),
     /// It was brought without its key.
     NoKey,
-    NoEncryptionKey,
-    Sealed(OpenError),
     Unusable(String),
 }
 
 impl Current {
-    pub(super) fn open(stored: &StoredAuthority, keyring: Option<&Keyring>) -> Self {
+    pub(super) fn open(stored: &StoredAuthority) -> Self {
         let spec = stored.spec.clone().unwrap_or_default();
         let revision = stored.metadata.as_ref().map(|meta| meta.resource_version.parse());
         let identity = Identity::of_pem(spec.certificate().as_bytes()).ok();
@@ -36,7 +33,7 @@ impl Current {
             roots_pem: spec.roots().to_owned(),
             fingerprint: identity.as_ref().map_or(unreadable, |identity| identity.fingerprint),
             subject: identity.as_ref().map_or(unreadable, |identity| identity.subject),
-            signer: signer(&spec, keyring),
+            signer: signer(&spec),
         }
     }
 
@@ -45,8 +42,6 @@ impl Current {
         match &self.signer {
             Signer::Authority(authority) => Ok(authority),
             Signer::NoKey => Err(AuthorityProblem::NoKey),
-            Signer::NoEncryptionKey => Err(AuthorityProblem::NoEncryptionKey),
-            Signer::Sealed(error) => Err((*error).into()),
             Signer::Unusable(why) => Err(AuthorityError::Unreadable(why.clone()).into()),
         }
     }
@@ -71,19 +66,12 @@ impl Current {
     }
 }
 
-fn signer(spec: &StoredAuthoritySpec, keyring: Option<&Keyring>) -> Signer {
-    let sealed = spec.sealed_key();
-    if sealed.is_empty() {
+fn signer(spec: &StoredAuthoritySpec) -> Signer {
+    let (certificate, key) = (spec.certificate(), spec.key());
+    if key.is_empty() {
         return Signer::NoKey;
     }
-    let Some(keyring) = keyring else { return Signer::NoEncryptionKey };
-    let certificate = spec.certificate();
-    let key = match keyring.open(sealed_for(certificate).as_bytes(), sealed) {
-        Ok(key) => key,
-        Err(error) => return Signer::Sealed(error),
-    };
     let unusable = |why: &dyn std::fmt::Display| Signer::Unusable(why.to_string());
-    let Ok(key) = std::str::from_utf8(&key) else { return unusable(&"its key is no text") };
     let domain = match spec.trust_domain().parse() {
         Ok(domain) => domain,
         Err(error) => return unusable(&error),
@@ -97,9 +85,15 @@ fn signer(spec: &StoredAuthoritySpec, keyring: Option<&Keyring>) -> Signer {
     }
 }
 
-/// What the sealed key is bound to: its certificate, so that a key never stands beside another's.
-pub(super) fn sealed_for(certificate_pem: &str) -> String {
-    format!("orrery authority key of {}", Fingerprint::of(certificate_pem.as_bytes()))
+/// What the servers share of an authority.
+pub(super) fn spec_of(authority: &Authority, roots: String) -> StoredAuthoritySpec {
+    StoredAuthoritySpec {
+        trust_domain: Some(authority.trust_domain().to_string()),
+        certificate: Some(authority.certificate_pem().to_owned()),
+        chain: Some(authority.chain_pem().to_owned()),
+        key: Some(authority.key_pem().to_string()),
+        roots: Some(roots),
+    }
 }
 
 /// Of the certificate of the authority that signs.
@@ -121,7 +115,7 @@ pub(super) fn without_key(
         trust_domain: Some(domain.to_string()),
         certificate: Some(certificate_pem.to_owned()),
         chain: None,
-        sealed_key: None,
+        key: None,
         roots: Some(certificate_pem.to_owned()),
     })
 }

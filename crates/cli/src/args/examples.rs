@@ -37,6 +37,11 @@ pub const AUTH: &str = "Examples:
   orrery auth can-i get secret/db -p demo
   orrery auth can-i --list -p demo";
 
+pub const MESH: &str = "Examples:
+  orrery mesh bootstrap --service books -p shop > books.yaml && envoy -c books.yaml
+  orrery mesh status -p shop
+  orrery mesh proxies -A";
+
 pub const STORAGE_CONTROLLER: &str = "Examples:
   orrery storage-controller --id host-1
   orrery storage-controller --id host-1 --registry registry:8999 --listen 10.0.0.5:8998 \\
@@ -55,6 +60,10 @@ pub const DRIVER_PROCESS: &str = "Example:
   orrery driver process
   orrery apply -f examples/machines.yaml
   orrery get machines -p machines --watch";
+
+pub const DRIVER_QEMU: &str = "Example:
+  orrery driver qemu
+  orrery get drivers";
 
 pub const DRIVER_AWS: &str = "Example:
   orrery driver aws --owner production --server orrery.example:5000 \\
@@ -156,6 +165,13 @@ pub const BACKUP: &str = "Example:
 
 pub const RESTORE: &str = "Example:
   orrery restore monday.backup --data-dir /var/lib/orrery-restored";
+
+pub const TOP: &str = "Example:
+  orrery top server --interval 5";
+
+pub const SECRETS: &str = "Examples:
+  orrery secrets rotate-key
+  orrery secrets status";
 
 pub const LOGS: &str = "Examples:
   orrery logs hello -p hello

@@ -1,16 +1,11 @@
 //! Commands and options about identities.
 use super::Connection;
 use super::values::duration;
-use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use orrery_pki::{Role, TrustDomain};
-use orrery_seal::Keyring;
 use orrery_server::{IdentityOptions, OidcOptions};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
-
-/// The file that a server makes its encryption key in, when it needs one and none is given.
-pub const ENCRYPTION_KEY_FILE: &str = "encryption.key";
 
 /// Who signs the certificates, and what the server's own says.
 #[derive(Clone, Debug, Default, Args)]
@@ -33,9 +28,6 @@ pub struct IdentityArguments {
     /// How long certificates are good for that the server signs: 12h, 7d [default: 7d]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub certificate_lifetime: Option<Duration>,
-    /// File with the keys that secrets and the authority's key are kept encrypted with
-    #[arg(long, value_name = "FILE", env = "ORRERY_ENCRYPTION_KEY_FILE")]
-    pub encryption_key_file: Option<PathBuf>,
     #[command(flatten)]
     pub oidc: OidcArguments,
 }
@@ -76,36 +68,19 @@ impl OidcArguments {
 }
 
 impl IdentityArguments {
-    /// What the server is told. A key is made in the data folder where one is needed.
-    pub fn options(&self, data: &Path) -> anyhow::Result<IdentityOptions> {
+    /// What the server is told.
+    pub fn options(&self) -> IdentityOptions {
         let defaults = IdentityOptions::default();
-        Ok(IdentityOptions {
+        IdentityOptions {
             own: self.tls,
             authority: self.authority.clone(),
             authority_key: self.authority_key.clone(),
             trust_domain: self.trust_domain.clone(),
             names: self.tls_names.clone(),
             lifetime: self.certificate_lifetime.unwrap_or(defaults.lifetime),
-            keyring: self.keyring(data)?,
             oidc: self.oidc.options(),
             oidc_root: self.oidc.oidc_root.clone(),
-        })
-    }
-
-    /// From the file, from the environment, or from the data folder.
-    fn keyring(&self, data: &Path) -> anyhow::Result<Option<Keyring>> {
-        if let Some(file) = &self.encryption_key_file {
-            return Ok(Some(Keyring::load(file)?));
         }
-        if let Ok(text) = std::env::var("ORRERY_ENCRYPTION_KEY") {
-            let parsed = text.parse().context("read ORRERY_ENCRYPTION_KEY");
-            return parsed.map(Some);
-        }
-        let file = data.join(ENCRYPTION_KEY_FILE);
-        if self.tls || self.authority_key.is_some() {
-            return Ok(Some(Keyring::load_or_create(&file)?));
-        }
-        Ok(if file.exists() { Some(Keyring::load(&file)?) } else { None })
     }
 }
 

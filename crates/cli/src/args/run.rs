@@ -1,5 +1,5 @@
 //! Commands that run for as long as they are let.
-use super::{IdentityArguments, Tls};
+use super::{IdentityArguments, OperationsArguments, ServerMesh, Tls};
 use clap::Args;
 use orrery_server::{DriversListen, StorageListen};
 use std::net::SocketAddr;
@@ -23,6 +23,8 @@ pub struct UpArguments {
     pub name: String,
     #[command(flatten)]
     pub identity: IdentityArguments,
+    #[command(flatten)]
+    pub operations: OperationsArguments,
 }
 
 #[derive(Debug, Args)]
@@ -39,6 +41,8 @@ pub struct ServerArguments {
     #[command(flatten)]
     pub store: StoreArguments,
     #[command(flatten)]
+    pub operations: OperationsArguments,
+    #[command(flatten)]
     pub storage: StorageArguments,
     /// Take plain connections from other machines too; only for networks that are safe
     #[arg(long)]
@@ -46,6 +50,8 @@ pub struct ServerArguments {
     /// Ending of the API groups, such as apps.SUFFIX
     #[arg(long, default_value = orrery_api::DEFAULT_GROUP_SUFFIX, value_name = "SUFFIX")]
     pub group_suffix: String,
+    #[command(flatten)]
+    pub mesh: ServerMesh,
     #[command(flatten)]
     pub tls: Tls,
     #[command(flatten)]
@@ -128,6 +134,9 @@ pub struct AgentArguments {
     /// Label for its node: KEY=VALUE; may be given more than once
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     pub labels: Vec<(String, String)>,
+    /// Address under which others reach what runs here [default: where its connection comes from]
+    #[arg(long, value_name = "IP")]
+    pub address: Option<std::net::IpAddr>,
     /// Stop all workloads when the agent stops, instead of leaving them running
     #[arg(long)]
     pub stop_workloads: bool,

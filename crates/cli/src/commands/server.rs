@@ -1,4 +1,5 @@
 //! `orrery server`.
+use super::operations;
 use crate::args::{ServerArguments, StoreArguments};
 use crate::identity;
 use crate::paths;
@@ -18,14 +19,17 @@ pub const STOP_GRACE: Duration = Duration::from_secs(10);
 pub async fn run(arguments: ServerArguments) -> anyhow::Result<()> {
     let mut signals = StopSignals::listen()?;
     let data = paths::data(arguments.data_dir)?;
+    let store = store(&arguments.store, &data)?;
     let options = ServerOptions {
         listen: arguments.listen,
+        operations: operations::read(arguments.operations, &store, &data)?,
         drivers: arguments.drivers_listen.unwrap_or_default(),
-        store: store(&arguments.store, &data)?,
+        store,
         tls: arguments.tls.files(),
         allow_plain: arguments.allow_plain,
         group_suffix: arguments.group_suffix,
-        identity: arguments.identity.options(&data)?,
+        identity: arguments.identity.options(),
+        mesh: arguments.mesh.settings(),
         storage: arguments
             .storage
             .storage_listen

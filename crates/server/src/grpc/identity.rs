@@ -200,9 +200,7 @@ fn refused(peer: &Peer, token: &str, refusal: &JoinRefusal) -> Status {
 fn problem_status(problem: &AuthorityProblem) -> Status {
     match problem {
         AuthorityProblem::Hub(_) => Status::unavailable(problem.to_string()),
-        AuthorityProblem::NoEncryptionKey
-        | AuthorityProblem::Sealed(_)
-        | AuthorityProblem::NoKey
+        AuthorityProblem::NoKey
         | AuthorityProblem::None
         | AuthorityProblem::Another(_)
         | AuthorityProblem::Authority(_) => Status::permission_denied(problem.to_string()),

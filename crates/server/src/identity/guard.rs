@@ -11,6 +11,9 @@ const SECRETS: (&str, &str) = ("core", "secrets");
 const APPS: &str = "apps";
 const CORE: &str = "core";
 
+/// How the annotations end in which tools keep what they applied.
+const LAST_APPLIED: &str = "last-applied-configuration";
+
 /// Asks for one subject. Cheap to clone.
 #[derive(Clone)]
 pub struct Guard {
@@ -101,14 +104,25 @@ impl Guard {
         Err(Error::Forbidden(format!("user {who:?} cannot {verb} {resource}{part}{place}")))
     }
 
+    /// Whether the one who asks may see every secret there is.
+    pub fn sees_everything(&self) -> bool {
+        self.decide(&Attributes::new("get", SECRETS.0, SECRETS.1)).allowed()
+    }
+
     /// An object as the one who asks may see it: what is sensitive is for those who may read the
     /// secrets of its project.
     pub fn shown<'a>(&self, object: &'a Object) -> Cow<'a, Object> {
+        if !object.kind().has_secrets() {
+            return Cow::Borrowed(object);
+        }
         let asked = Attributes::new("get", SECRETS.0, SECRETS.1);
         let name = if object.kind().plural() == SECRETS.1 { object.name() } else { "" };
         if self.decide(&asked.named(object.project(), name)).allowed() {
             return Cow::Borrowed(object);
         }
-        Cow::Owned(object.redacted())
+        let mut shown = object.redacted();
+        // What was applied is written down there as a whole.
+        shown.update_meta(|meta| meta.annotations.retain(|key, _| !key.ends_with(LAST_APPLIED)));
+        Cow::Owned(shown)
     }
 }

@@ -22,7 +22,6 @@ use orrery_access::{Access, Authorities, AuthorityProblem, Current};
 use orrery_hub::Hub;
 use orrery_pki::{IssueRequest, Issued, LiveTls, Role, TlsFiles, TrustDomain, Validity};
 use orrery_runtime::{OnEnd, Tasks};
-use orrery_seal::Keyring;
 use own::Own;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,8 +43,6 @@ pub struct IdentityOptions {
     pub names: Vec<String>,
     /// Of the certificates that are signed for machines, and of the server's own.
     pub lifetime: Duration,
-    /// What is kept encrypted, is so with this.
-    pub keyring: Option<Keyring>,
     /// An issuer of OpenID Connect that knows people, and the root of its certificate.
     pub oidc: Option<OidcOptions>,
     pub oidc_root: Option<PathBuf>,
@@ -60,7 +57,6 @@ impl Default for IdentityOptions {
             trust_domain: None,
             names: Vec::new(),
             lifetime: orrery_access::joining::LIFETIME_DEFAULT,
-            keyring: None,
             oidc: None,
             oidc_root: None,
         }
@@ -108,7 +104,7 @@ impl Identities {
         listener: &TcpListener,
     ) -> Result<Self, IdentityProblem> {
         let oidc = issuer(&options)?;
-        let authorities = Authorities::open(hub, options.keyring.clone()).await?;
+        let authorities = Authorities::open(hub).await?;
         bring(&authorities, &options).await?;
         if options.own {
             let default = || TRUST_DOMAIN_DEFAULT.parse().expect("it is well-formed");

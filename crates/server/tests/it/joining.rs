@@ -10,7 +10,6 @@ use orrery_proto::core::v1::{self as core, JoinTokenSpec};
 use orrery_proto::identity::v1 as wire;
 use orrery_proto::identity::v1::identity_client::IdentityClient;
 use orrery_proto::meta::v1::ObjectMeta;
-use orrery_seal::Keyring;
 use orrery_server::IdentityOptions;
 use orrery_testkit::world::{World, WorldOptions};
 use std::time::Duration;
@@ -22,8 +21,7 @@ pub async fn world() -> World {
 }
 
 pub async fn world_with(identity: IdentityOptions) -> World {
-    let keyring = Some(Keyring::generate());
-    let identity = IdentityOptions { own: true, keyring, ..identity };
+    let identity = IdentityOptions { own: true, ..identity };
     World::start_with(WorldOptions { identity, ..WorldOptions::default() }).await
 }
 
