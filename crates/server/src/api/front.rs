@@ -1,6 +1,7 @@
 //! The operations as callers from outside reach them: through the gate.
 use super::HubApi;
 use crate::gate::{Asked, Caller, Gate};
+use crate::identity::Guard;
 use futures::stream::{BoxStream, StreamExt as _};
 use orrery_hub::Error;
 use orrery_proto::hub::v1 as wire;
@@ -21,6 +22,11 @@ impl Front {
         &self.gate
     }
 
+    /// What the one who asks may do.
+    pub fn guard(&self, caller: &Caller) -> Guard {
+        self.api.of(&caller.peer).guard().clone()
+    }
+
     pub async fn discover(&self, caller: &Caller) -> Result<wire::DiscoverResponse, Error> {
         let asked = Asked::path("get", "/discover");
         self.gate.through(caller, asked, async { Ok(self.api.discover()) }).await
@@ -32,7 +38,7 @@ impl Front {
         request: wire::GetRequest,
     ) -> Result<wire::GetResponse, Error> {
         let asked = Asked::get(self.api.scheme(), &request);
-        self.gate.through(caller, asked, self.api.get(request)).await
+        self.gate.through(caller, asked, self.api.of(&caller.peer).get(request)).await
     }
 
     pub async fn list(
@@ -41,7 +47,7 @@ impl Front {
         request: wire::ListRequest,
     ) -> Result<wire::ListResponse, Error> {
         let asked = Asked::list(self.api.scheme(), &request);
-        self.gate.through(caller, asked, self.api.list(request)).await
+        self.gate.through(caller, asked, self.api.of(&caller.peer).list(request)).await
     }
 
     pub async fn apply(
@@ -50,7 +56,7 @@ impl Front {
         request: wire::ApplyRequest,
     ) -> Result<wire::ApplyResponse, Error> {
         let asked = Asked::apply(self.api.scheme(), &request);
-        self.gate.through(caller, asked, self.api.apply(request)).await
+        self.gate.through(caller, asked, self.api.of(&caller.peer).apply(request)).await
     }
 
     pub async fn delete(
@@ -59,7 +65,7 @@ impl Front {
         request: wire::DeleteRequest,
     ) -> Result<wire::DeleteResponse, Error> {
         let asked = Asked::delete(self.api.scheme(), &request);
-        self.gate.through(caller, asked, self.api.delete(request)).await
+        self.gate.through(caller, asked, self.api.of(&caller.peer).delete(request)).await
     }
 
     pub async fn watch(
@@ -69,7 +75,8 @@ impl Front {
     ) -> Result<BoxStream<'static, Result<wire::WatchResponse, Error>>, Error> {
         let asked = Asked::watch(self.api.scheme(), &request);
         let watching = self.gate.watching(caller, &asked)?;
-        let events = self.gate.through(caller, asked, self.api.watch(request)).await?;
+        let events =
+            self.gate.through(caller, asked, self.api.of(&caller.peer).watch(request)).await?;
         // It is counted for as long as somebody listens.
         Ok(events.inspect(move |_| _ = &watching).boxed())
     }
