@@ -27,6 +27,9 @@ pub enum Error {
     /// The history that was asked for is gone: list again.
     #[error("revision {requested} is too old, the oldest that is kept is {oldest}; list again")]
     Expired { requested: Revision, oldest: Revision },
+    /// Whoever acted alone no longer may: its lease has ended, so nothing was written.
+    #[error("the lease {lease:?} has ended, so another may act now; nothing was written")]
+    Fenced { lease: String },
     #[error("{0}")]
     BadRequest(String),
     #[error("{0}")]
@@ -57,6 +60,7 @@ impl Error {
             | Self::ProjectNotFound { .. }
             | Self::ProjectTerminating { .. }
             | Self::Expired { .. }
+            | Self::Fenced { .. }
             | Self::BadRequest(_)
             | Self::Forbidden(_)
             | Self::TooLarge(_)
@@ -69,7 +73,7 @@ impl Error {
         match self {
             Self::NotFound { .. } | Self::ProjectNotFound { .. } => "NotFound",
             Self::AlreadyExists { .. } | Self::BeingDeleted { .. } => "AlreadyExists",
-            Self::Conflict { .. } | Self::ApplyConflict { .. } => "Conflict",
+            Self::Conflict { .. } | Self::ApplyConflict { .. } | Self::Fenced { .. } => "Conflict",
             Self::Invalid { .. } => "Invalid",
             Self::ProjectTerminating { .. } | Self::Forbidden(_) => "Forbidden",
             Self::Expired { .. } => "Expired",

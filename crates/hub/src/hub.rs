@@ -2,10 +2,12 @@
 use crate::accessor::{Accessor, Layer};
 use crate::clock::{Clock, SystemClock};
 use crate::error::Error;
+use crate::index::ObjectTerms;
 use crate::keys::Keys;
 use crate::layers::admission::{Admission, OnCreate, OnWrite};
 use crate::layers::fence::Fence;
 use crate::layers::hydrate::Hydrate;
+use crate::parts::PartsAccessor;
 use crate::projects::Projects;
 use crate::store_accessor::StoreAccessor;
 use crate::typed::Resources;
@@ -45,9 +47,12 @@ impl Hub {
 
     /// A hub on a store in memory that is gone with it, for tests.
     pub async fn in_memory(scheme: Arc<Scheme>) -> Result<HubBuilder, Error> {
-        let options = orrery_store::StoreOptions::default();
+        let options = orrery_store::StoreOptions {
+            terms: Some(Arc::new(ObjectTerms::new(&scheme))),
+            ..orrery_store::StoreOptions::default()
+        };
         let store = Store::start(orrery_store::memory(), options).await;
-        Ok(Self::builder(scheme, store.map_err(crate::store_accessor::from_store)?))
+        Ok(Self::builder(scheme, store.map_err(crate::refusal::from_store)?))
     }
 
     pub fn scheme(&self) -> &Arc<Scheme> {
@@ -165,13 +170,28 @@ impl HubBuilder {
         let message = kind.full_name().to_owned();
         let keys = Keys::of(&kind, self.scheme.group_suffix());
         let innermost = self.replaced.remove(&message).unwrap_or_else(|| {
-            let stored = StoreAccessor::new(kind, keys, self.store.clone());
-            Arc::new(Hydrate::new(Arc::new(stored), projects.clone()))
+            let stored = self.stored(kind, keys);
+            Arc::new(Hydrate::new(stored, projects.clone()))
         });
         let layers = self.layers.remove(&message).unwrap_or_default();
         let layered = layers.iter().fold(innermost, |inner, layer| layer.wrap(inner));
         let on_create = self.on_create.get(&message).copied();
         let on_write = self.on_write.get(&message).copied();
         Arc::new(Admission::new(layered, self.clock.clone(), on_create, on_write))
+    }
+
+    /// The objects of a kind in the store: as they are, or in the stored form that the scheme has
+    /// for them.
+    fn stored(&self, kind: Arc<Kind>, keys: Keys) -> Arc<dyn Accessor> {
+        let store = self.store.clone();
+        let form = self
+            .scheme
+            .spokes(&kind)
+            .iter()
+            .find(|spoke| spoke.parts.iter().all(|part| part.internal()));
+        match form {
+            Some(form) => Arc::new(PartsAccessor::new(form.clone(), keys, store)),
+            None => Arc::new(StoreAccessor::new(kind, keys, store)),
+        }
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! `objects/<group>/<Kind>/<project id>/<name>`: the group stands without its suffix, so that an
 //! installation can change the suffix; the version is not part of the key, because one stored form
-//! serves all of them; projects stand as ids, so that a name can be given again.
+//! serves all of them; projects stand as ids, so that a name can be given again. Where an object is
+//! stored as several resources, the others stand beside the first, all of one object together:
+//! `objects/<group>/<Kind>.parts/<project id>/<name>/<Part>/<part's name>`.
 use orrery_api::{Kind, SYSTEM_PROJECT, Scheme};
 
 const ROOT: &str = "objects";
@@ -31,6 +33,17 @@ impl Keys {
     /// Of every object of the kind in one project.
     pub fn project(&self, project_id: &str) -> String {
         format!("{}{}/", self.prefix, or_system(project_id))
+    }
+
+    /// What the keys of all objects and of all their parts begin with, and perhaps others.
+    pub fn all_with_parts(&self) -> &str {
+        self.prefix.trim_end_matches('/')
+    }
+
+    /// Of the parts of one object, beside the first.
+    pub fn parts(&self, project_id: &str, name: &str) -> String {
+        let kind = self.all_with_parts();
+        format!("{kind}.parts/{}/{name}/", or_system(project_id))
     }
 
     pub fn object(&self, project_id: &str, name: &str) -> String {

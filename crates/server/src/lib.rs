@@ -3,7 +3,8 @@
 //! ```text
 //!   listener (TLS or plain) ─> router ─┬─ REST: the Kubernetes dialect, OpenAPI, health
 //!                                      ├─ gRPC: Hub, health, reflection
-//!                                      └─ gRPC: agent and commander connections (fleet)
+//!                                      ├─ gRPC: agent and commander connections (fleet)
+//!                                      └─ gRPC: endpoint and aggregated discovery (mesh)
 //!   storage (8999) ─> registry and proxy (volumes)
 //!                                              │
 //!                                    HubApi: decode, call the accessor, encode
@@ -18,6 +19,7 @@ mod grpc;
 mod limits;
 mod listener;
 mod machines;
+mod mesh;
 mod metrics;
 mod operations;
 mod options;
@@ -35,8 +37,11 @@ pub use audit::AuditOptions;
 pub use limits::Limits;
 pub use listener::Listener;
 pub use machines::{DRIVERS_PORT, DriversListen};
+pub use mesh::{MeshError, MeshSettings};
 pub use operations::Operations;
 pub use options::{ServerOptions, StorageListen, StoreOptions};
+pub use orrery_mesh::envoy::{Bootstrap, ControlPlane, Mode as BootstrapMode, TlsPaths};
+pub use orrery_mesh::names::{InvalidName, ServiceName};
 pub use orrery_seal::{Keyring, KeyringError};
 pub use orrery_store::etcd::{Credentials, EtcdOptions, EtcdTls};
 pub use orrery_store::{Backup, EmbeddedOptions, inspect_backup, restore};

@@ -25,6 +25,10 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// A silent connection is asked whether it still lives, and dropped when it does not answer.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How much a client may send ahead: the largest request, and a few of them on one connection. Fixed,
+/// because finding out what a connection can carry asks it again and again.
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 4 << 20;
 /// How long open requests may take to end when the server stops.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -165,6 +169,7 @@ where
     I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
     let service = router.map_request(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(crate::mesh::peer(&peer));
         request.extensions_mut().insert(peer.clone());
         request.map(axum::body::Body::new)
     });
@@ -181,7 +186,8 @@ where
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .max_concurrent_streams(1024)
         .max_header_list_size(HEAD_BYTES_MAX)
-        .adaptive_window(true);
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW);
     let connection = builder
         .serve_connection_with_upgrades(TokioIo::new(io), TowerToHyperService::new(service))
         .into_owned();

@@ -1,5 +1,6 @@
 //! What a server is told at its start.
 use crate::machines::DriversListen;
+use crate::mesh::MeshSettings;
 use crate::operations::Operations;
 use orrery_pki::TlsFiles;
 use orrery_store::EtcdOptions;
@@ -54,6 +55,7 @@ pub struct ServerOptions {
     pub group_suffix: String,
     /// What operators decide beside that.
     pub operations: Operations,
+    pub mesh: MeshSettings,
     /// The registry of storage controllers and the proxy to them.
     pub storage: StorageListen,
 }

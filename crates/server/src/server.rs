@@ -7,6 +7,7 @@ use crate::grpc::hub::HubService;
 use crate::limits::{Connections as ConnectionLimits, Ledger};
 use crate::listener::Listener;
 use crate::machines::{self, DriversPort};
+use crate::mesh;
 use crate::metrics::Metrics;
 use crate::options::{ServerOptions, StoreOptions};
 use crate::rest;
@@ -21,6 +22,7 @@ use orrery_fleet::commander::CommanderConnections;
 use orrery_fleet::commander::grpc::CommanderService;
 use orrery_hub::Hub;
 use orrery_machines::resources::Edge;
+use orrery_mesh::hub::Mesh;
 use orrery_pki::{ClientAuth, TlsMaterial};
 use orrery_proto::fleet::v1::agent_connection_server::AgentConnectionServer;
 use orrery_proto::hub::v1::hub_server::HubServer;
@@ -67,6 +69,8 @@ pub enum Error {
     Audit(std::io::Error),
     #[error(transparent)]
     Encryption(#[from] sealing::Error),
+    #[error(transparent)]
+    Mesh(#[from] mesh::MeshError),
     #[error("cannot offer gRPC reflection: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
 }
@@ -100,6 +104,7 @@ pub struct Server {
     sealer: Arc<Sealer>,
     gate: Gate,
     writing: Option<audit::Writing>,
+    mesh: mesh::Prepared,
 }
 
 impl Server {
@@ -107,6 +112,7 @@ impl Server {
     /// accepted by the kernel, and they are answered as soon as [`Server::spawn`] was called.
     pub async fn open(options: ServerOptions) -> Result<Self, Error> {
         let tls = options.tls.load()?;
+        let mesh = mesh::Prepared::new(options.mesh.clone(), tls.as_ref()).await?;
         let metrics = Arc::new(Metrics::new());
         let limits = options.operations.limits.clone();
         let connections = ConnectionLimits::new(&limits, &mut metrics.registry());
@@ -128,6 +134,7 @@ impl Server {
         let cached = orrery_store::StoreOptions {
             // What is watched and listed; leases and artifacts are read where they are.
             prefix: orrery_hub::OBJECTS.to_owned(),
+            terms: Some(Arc::new(orrery_hub::ObjectTerms::new(&scheme))),
             ..orrery_store::StoreOptions::default()
         };
         let store = Store::start(metrics.measured(opened), cached).await?;
@@ -150,6 +157,7 @@ impl Server {
             sealer,
             gate,
             writing,
+            mesh,
         })
     }
 
@@ -183,7 +191,8 @@ impl Server {
         let stop = tasks.stop_token();
         let fleet = Fleet::spawn(&self.hub, &self.id, tasks)?;
         let machines = machines::spawn(&self.hub, &self.id, self.drivers.take(), tasks)?;
-        self.spawn_leases(&fleet, machines, tasks);
+        let mesh = self.mesh.spawn(&self.hub, &self.id, tasks)?;
+        self.spawn_leases(&fleet, machines, &mesh, tasks);
         self.spawn_operations(tasks);
         let gate = self.gate.clone();
         let front = Front::new(HubApi::new(self.hub.clone()), gate.clone());
@@ -198,7 +207,7 @@ impl Server {
         let commanders = CommanderConnections::new(commands, stop.clone());
         let connections = Connections { agents: agents.clone(), commanders: commanders.clone() };
         self.metrics.of_peers(&fleet, &commanders);
-        let router = grpc_routes(front, agents.clone(), commanders.clone())?;
+        let router = grpc_routes(front, agents.clone(), commanders.clone(), (&mesh, &stop))?;
         let connects = axum::middleware::from_fn_with_state(gate.clone(), gate::connects);
         let router = router.layer(connects);
         let rest = rest::router(self.hub, gate, self.metrics, stop.clone())?;
@@ -231,24 +240,34 @@ impl Server {
     }
 
     /// This server's own lease, by which others know that it is there; and the one of the leader.
-    fn spawn_leases(&self, fleet: &Arc<Fleet>, machines: Arc<Edge>, tasks: &mut Tasks) {
+    fn spawn_leases(
+        &self,
+        fleet: &Arc<Fleet>,
+        machines: Arc<Edge>,
+        mesh: &Arc<Mesh>,
+        tasks: &mut Tasks,
+    ) {
         let candidate =
             |name: String| Leadership { hub: self.hub.clone(), name, holder: self.id.clone() };
         let stop = tasks.stop_token();
         let own = candidate(orrery_fleet::leader::server_lease(&self.id));
         tasks.spawn("server-lease", OnEnd::StopAll, own.hold(stop.clone()));
-        let assignments = fleet.assignments().clone();
+        let (assignments, mesh) = (fleet.assignments().clone(), mesh.clone());
         let leading = self.metrics.leader().clone();
         let to_controllers = self.storage.as_ref().map(storage::Bound::proxy_config);
         let term: Term = Box::new(move |hub, over| {
             let (assignments, leading) = (assignments.clone(), leading.clone());
             let (machines, to_controllers) = (machines.clone(), to_controllers.clone());
+            let mesh = mesh.clone();
             Box::pin(async move {
                 let mut tasks = Tasks::new(over);
                 orrery_lifecycle::spawn(&hub, &mut tasks).map_err(|e| e.to_string())?;
                 orrery_fleet::leader::spawn(&hub, assignments, &mut tasks)
                     .map_err(|e| e.to_string())?;
                 orrery_machines::resources::spawn_leader(&hub, &machines, &mut tasks)
+                    .map_err(|e| e.to_string())?;
+                let lease_of = orrery_fleet::leader::server_lease;
+                orrery_mesh::hub::leader::spawn(&hub, mesh, lease_of, &mut tasks)
                     .map_err(|e| e.to_string())?;
                 orrery_volumes::spawn_leader(&hub, to_controllers, &mut tasks)
                     .map_err(|e| e.to_string())?;
@@ -266,7 +285,8 @@ impl Server {
 
 /// What resources must be like beyond what their definitions say.
 pub fn rules(scheme: SchemeBuilder) -> SchemeBuilder {
-    orrery_volumes::rules(orrery_machines::resources::rules(Fleet::rules(scheme)))
+    let scheme = orrery_machines::resources::rules(Mesh::rules(Fleet::rules(scheme)));
+    orrery_volumes::rules(scheme)
 }
 
 /// Forgets old history, so that the store does not grow with every change.
@@ -286,6 +306,7 @@ fn grpc_routes(
     front: Front,
     agents: AgentConnections,
     commanders: CommanderConnections,
+    (mesh, stop): (&Mesh, &CancellationToken),
 ) -> Result<axum::Router, Error> {
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(orrery_proto::FILE_DESCRIPTOR_SET)
@@ -304,6 +325,7 @@ fn grpc_routes(
         .add_service(CommanderService::server(commanders))
         .add_service(health)
         .add_service(reflection);
+    mesh::serve(&mut routes, mesh, stop);
     Ok(routes.routes().into_axum_router())
 }
 

@@ -45,4 +45,4 @@ pub use model::{
     SEGMENTS_MAX, VALUE_BYTES_MAX,
 };
 pub use sealed::{Sealing, sealed};
-pub use store::{Event, EventBatch, Snapshot, Store, StoreOptions, Watcher};
+pub use store::{Event, EventBatch, Snapshot, Store, StoreOptions, Terms, Watcher};

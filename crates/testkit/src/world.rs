@@ -5,8 +5,8 @@ use orrery_hub::{Error, Hub, ObjectName};
 use orrery_pki::{TlsFiles, TlsMaterial};
 use orrery_runtime::Tasks;
 use orrery_server::{
-    Connections, DriversListen, EtcdOptions, KeySource, Operations, Server, ServerOptions,
-    StorageListen, StoreOptions,
+    Connections, DriversListen, EtcdOptions, KeySource, MeshSettings, Operations, Server,
+    ServerOptions, StorageListen, StoreOptions,
 };
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -43,6 +43,7 @@ pub struct WorldOptions {
     pub etcd: Option<EtcdOptions>,
     pub tls: TlsFiles,
     pub operations: Operations,
+    pub mesh: MeshSettings,
 }
 
 impl World {
@@ -74,6 +75,7 @@ impl World {
             allow_plain: false,
             group_suffix: orrery_api::DEFAULT_GROUP_SUFFIX.to_owned(),
             operations: options.operations,
+            mesh: options.mesh,
             storage: StorageListen::At(([127, 0, 0, 1], 0).into()),
         };
         let server = Server::open(options).await.expect("a server on a free port");

@@ -106,6 +106,7 @@ const FOR_TESTS: &[&str] = &["testkit", "pki"];
 /// In tests an edge service may meet the real peer on the other side of its wire.
 const PEERS_FOR_TESTS: &[(&str, &[&str])] = &[
     ("machines", &["driver"]),
+    ("driver", &["hub"]),
     ("fleet", &["agent", "client"]),
     ("volumes", &["storage-node", "client"]),
     ("storage-node", &["volumes"]),

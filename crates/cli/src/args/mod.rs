@@ -7,17 +7,23 @@ mod connection;
 mod driver;
 mod examples;
 mod manage;
+mod mesh;
 mod operations;
 mod resources;
 mod run;
 mod values;
 
 pub use connection::{Connection, Tls};
-pub use driver::{AwsDriver, DriverArguments, DriverCommand, DriverConnection, ProcessDriver};
+pub use driver::{
+    AwsDriver, DriverArguments, DriverCommand, DriverConnection, ProcessDriver, QemuDriver,
+};
 pub use manage::{
     ApiResourcesArguments, BackupArguments, CompletionArguments, ContextArguments, ContextCommand,
     ContextSet, ExplainArguments, KindFormat, KubeconfigArguments, ManArguments,
     ReferenceArguments, RestoreArguments, ShellName, VersionArguments,
+};
+pub use mesh::{
+    BootstrapArguments, BootstrapFormat, MeshArguments, MeshCommand, MeshList, ServerMesh,
 };
 pub use operations::{
     LimitArguments, OperationsArguments, SecretsArguments, SecretsCommand, TopArguments, TopCommand,
@@ -150,6 +156,9 @@ pub enum Command {
     /// Print a kubeconfig, with which kubectl and its like reach the server
     #[command(after_help = examples::KUBECONFIG)]
     Kubeconfig(KubeconfigArguments),
+    /// See the service mesh, and start proxies of it
+    #[command(after_help = examples::MESH)]
+    Mesh(MeshArguments),
     /// Save everything that the server keeps to a file, while it runs
     #[command(after_help = examples::BACKUP)]
     Backup(BackupArguments),

@@ -1,5 +1,6 @@
 //! One file per command.
 mod agent;
+mod agent_volumes;
 mod api_resources;
 mod apply;
 mod backup;
@@ -21,6 +22,7 @@ mod kubeconfig;
 mod label;
 mod logs;
 mod man;
+mod mesh;
 mod operations;
 mod patch;
 mod prune;
@@ -98,6 +100,7 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<()> {
         Command::Man(arguments) => man::run(&arguments),
         Command::Reference(arguments) => reference::run(&arguments),
         Command::Kubeconfig(arguments) => kubeconfig::run(global, &arguments),
+        Command::Mesh(arguments) => mesh::run(global, arguments).await,
         Command::Backup(arguments) => backup::save(global, arguments).await,
         Command::Restore(arguments) => backup::restore(arguments).await,
         Command::Top(arguments) => top::run(global, arguments).await,

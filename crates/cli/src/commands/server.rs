@@ -27,6 +27,7 @@ pub async fn run(arguments: ServerArguments) -> anyhow::Result<()> {
         tls: arguments.tls.files(),
         allow_plain: arguments.allow_plain,
         group_suffix: arguments.group_suffix,
+        mesh: arguments.mesh.settings(),
         storage: arguments
             .storage
             .storage_listen

@@ -27,6 +27,7 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
         tls: TlsFiles::default(),
         allow_plain: false,
         group_suffix: orrery_api::DEFAULT_GROUP_SUFFIX.to_owned(),
+        mesh: <_>::default(),
         storage: arguments
             .storage
             .storage_listen
@@ -44,7 +45,8 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
     let folder = data.join("agents").join(&arguments.name);
     let stop_agent = CancellationToken::new();
     let (name, on_stop) = (&arguments.name, OnStop::StopWorkloads);
-    let agent = agent::start(name, <_>::default(), folder, endpoint, on_stop, stop_agent.clone())?;
+    let place = agent::Place { name, labels: <_>::default(), address: None };
+    let agent = agent::start(place, folder, endpoint, on_stop, stop_agent.clone())?;
     let context = Context {
         name: "local".to_owned(),
         server: url.clone(),

@@ -26,7 +26,9 @@ fn code(error: &Error) -> tonic::Code {
     match error {
         Error::NotFound { .. } | Error::ProjectNotFound { .. } => tonic::Code::NotFound,
         Error::AlreadyExists { .. } | Error::BeingDeleted { .. } => tonic::Code::AlreadyExists,
-        Error::Conflict { .. } | Error::ApplyConflict { .. } => tonic::Code::Aborted,
+        Error::Conflict { .. } | Error::ApplyConflict { .. } | Error::Fenced { .. } => {
+            tonic::Code::Aborted
+        }
         Error::Invalid { .. } | Error::BadRequest(_) => tonic::Code::InvalidArgument,
         Error::ProjectTerminating { .. } => tonic::Code::FailedPrecondition,
         Error::Forbidden(_) => tonic::Code::PermissionDenied,

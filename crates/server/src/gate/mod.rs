@@ -182,7 +182,8 @@ pub fn status_code(error: &Error) -> u16 {
         Error::AlreadyExists { .. }
         | Error::BeingDeleted { .. }
         | Error::Conflict { .. }
-        | Error::ApplyConflict { .. } => 409,
+        | Error::ApplyConflict { .. }
+        | Error::Fenced { .. } => 409,
         Error::Invalid { .. } => 422,
         Error::BadRequest(_) => 400,
         Error::ProjectTerminating { .. } | Error::Forbidden(_) => 403,

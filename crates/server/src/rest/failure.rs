@@ -166,6 +166,7 @@ impl Failure {
                 let message = format!("{what} {name:?} is forbidden: {why}");
                 about(Self::new(StatusCode::FORBIDDEN, "Forbidden", message))
             }
+            Error::Fenced { .. } => Self::new(StatusCode::CONFLICT, "Conflict", message),
             Error::Expired { .. } => Self::new(StatusCode::GONE, "Expired", message),
             Error::BadRequest(_) => Self::bad_request(message),
             Error::TooLarge(_) => Self::too_large(message),

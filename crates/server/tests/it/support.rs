@@ -80,6 +80,7 @@ impl World {
             allow_plain: false,
             group_suffix: "orrery.dev".into(),
             operations,
+            mesh: <_>::default(),
             storage: StorageListen::Default { needed: true },
         };
         let server = Server::open(options).await.expect("a server");
