@@ -87,7 +87,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "volumes",
         ],
     ),
-    ("bench", &["client", "pki", "proto"]),
+    ("bench", &["client", "driver", "pki", "proto"]),
     ("xtask", &[]),
 ];
 
