@@ -2,6 +2,7 @@
 use crate::ownership::FieldConflict;
 use orrery_api::Violation;
 use orrery_store::Revision;
+use std::time::Duration;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -35,6 +36,9 @@ pub enum Error {
     Forbidden(String),
     #[error("the request is too large: {0}")]
     TooLarge(String),
+    /// Somebody asks for more than their share; the same request succeeds later.
+    #[error("{message}")]
+    TooManyRequests { message: String, retry_after: Duration },
     /// The store cannot answer now; the same request may succeed later.
     #[error("store unavailable: {0}")]
     Unavailable(String),
@@ -47,7 +51,7 @@ impl Error {
     /// Whether the same request may succeed later, unchanged.
     pub fn retryable(&self) -> bool {
         match self {
-            Self::Unavailable(_) | Self::Conflict { .. } => true,
+            Self::Unavailable(_) | Self::Conflict { .. } | Self::TooManyRequests { .. } => true,
             Self::NotFound { .. }
             | Self::AlreadyExists { .. }
             | Self::BeingDeleted { .. }
@@ -75,6 +79,7 @@ impl Error {
             Self::Expired { .. } => "Expired",
             Self::BadRequest(_) => "BadRequest",
             Self::TooLarge(_) => "RequestEntityTooLarge",
+            Self::TooManyRequests { .. } => "TooManyRequests",
             Self::Unavailable(_) => "ServiceUnavailable",
             Self::Internal(_) => "InternalError",
         }

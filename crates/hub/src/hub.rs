@@ -4,7 +4,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::error::Error;
 use crate::index::ObjectTerms;
 use crate::keys::Keys;
-use crate::layers::admission::{Admission, OnCreate};
+use crate::layers::admission::{Admission, OnCreate, OnWrite};
 use crate::layers::fence::Fence;
 use crate::layers::hydrate::Hydrate;
 use crate::parts::PartsAccessor;
@@ -39,6 +39,7 @@ impl Hub {
             store,
             clock: Arc::new(SystemClock),
             on_create: HashMap::new(),
+            on_write: HashMap::new(),
             layers: HashMap::new(),
             replaced: HashMap::new(),
         }
@@ -109,6 +110,7 @@ pub struct HubBuilder {
     store: Store,
     clock: Arc<dyn Clock>,
     on_create: HashMap<String, OnCreate>,
+    on_write: HashMap<String, OnWrite>,
     layers: HashMap<String, Vec<Arc<dyn Layer>>>,
     replaced: HashMap<String, Arc<dyn Accessor>>,
 }
@@ -122,6 +124,12 @@ impl HubBuilder {
     /// What every new object of a kind gets. `message` is the full name of the kind's message.
     pub fn on_create(mut self, message: &str, hook: OnCreate) -> Self {
         self.on_create.insert(message.to_owned(), hook);
+        self
+    }
+
+    /// Brings what is given into the form that is kept, before anything else looks at it.
+    pub fn on_write(mut self, message: &str, hook: OnWrite) -> Self {
+        self.on_write.insert(message.to_owned(), hook);
         self
     }
 
@@ -168,7 +176,8 @@ impl HubBuilder {
         let layers = self.layers.remove(&message).unwrap_or_default();
         let layered = layers.iter().fold(innermost, |inner, layer| layer.wrap(inner));
         let on_create = self.on_create.get(&message).copied();
-        Arc::new(Admission::new(layered, self.clock.clone(), on_create))
+        let on_write = self.on_write.get(&message).copied();
+        Arc::new(Admission::new(layered, self.clock.clone(), on_create, on_write))
     }
 
     /// The objects of a kind in the store: as they are, or in the stored form that the scheme has

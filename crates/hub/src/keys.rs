@@ -5,7 +5,7 @@
 //! serves all of them; projects stand as ids, so that a name can be given again. Where an object is
 //! stored as several resources, the others stand beside the first, all of one object together:
 //! `objects/<group>/<Kind>.parts/<project id>/<name>/<Part>/<part's name>`.
-use orrery_api::{Kind, SYSTEM_PROJECT};
+use orrery_api::{Kind, SYSTEM_PROJECT, Scheme};
 
 const ROOT: &str = "objects";
 
@@ -49,6 +49,13 @@ impl Keys {
     pub fn object(&self, project_id: &str, name: &str) -> String {
         format!("{}{}/{name}", self.prefix, or_system(project_id))
     }
+}
+
+/// Where the objects are kept that have secrets among their fields, whole: what was applied stands in
+/// their annotations too.
+pub fn secret_prefixes(scheme: &Scheme) -> Vec<String> {
+    let kept = scheme.all_kinds().filter(|kind| kind.spoke_of().is_none() && kind.has_secrets());
+    kept.map(|kind| Keys::of(kind, scheme.group_suffix()).prefix).collect()
 }
 
 fn or_system(project_id: &str) -> &str {

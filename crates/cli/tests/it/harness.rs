@@ -117,22 +117,24 @@ impl Drop for Process {
 }
 
 impl Home {
-    /// Starts `orrery server` on a folder of this home and returns its address.
+    /// Starts `orrery server` on a folder of this home and returns its address. It logs to a file
+    /// beside that folder: `NAME.log`.
     pub fn server(&self, data: &str, more: &[String]) -> (Process, String) {
         let mut command = self.command(ORRERY);
         command.args(["server", "--listen", "127.0.0.1:0", "--data-dir"]).arg(self.path(data));
-        let mut child = command.args(more).stderr(Stdio::piped()).spawn().unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let process = Process(child);
-        let mut line = String::new();
-        while !line.contains("serving on ") {
-            line.clear();
-            assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "the server ended");
-        }
-        // Nobody reads on; a full pipe must not stop the server.
-        std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
-        let url = line.split("serving on ").nth(1).unwrap().split_whitespace().next().unwrap();
-        (process, url.to_owned())
+        let log = self.path(&format!("{data}.log"));
+        command.args(more).stderr(std::fs::File::create(&log).unwrap());
+        let mut process = Process(command.spawn().unwrap());
+        let url = until("the server serves", || {
+            let text = std::fs::read_to_string(&log).unwrap();
+            let ended = process.0.try_wait().unwrap().is_some();
+            assert!(!ended, "the server ended: {text}");
+            // The line may be half written.
+            let line = text.lines().find(|line| line.contains("serving on "));
+            let line = line.filter(|_| text.ends_with('\n'))?;
+            Some(line.split("serving on ").nth(1)?.split([' ', '"', '\n']).next()?.to_owned())
+        });
+        (process, url)
     }
 }
 

@@ -33,7 +33,7 @@ fn code(error: &Error) -> tonic::Code {
         Error::ProjectTerminating { .. } => tonic::Code::FailedPrecondition,
         Error::Forbidden(_) => tonic::Code::PermissionDenied,
         Error::Expired { .. } => tonic::Code::OutOfRange,
-        Error::TooLarge(_) => tonic::Code::ResourceExhausted,
+        Error::TooLarge(_) | Error::TooManyRequests { .. } => tonic::Code::ResourceExhausted,
         Error::Unavailable(_) => tonic::Code::Unavailable,
         Error::Internal(_) => tonic::Code::Internal,
     }
