@@ -1,8 +1,9 @@
 //! What the agent is told at its start, and what it tells the server about itself.
 use crate::plan::Timing;
 use crate::runtime::PROCESS;
+use crate::volumes::HostVolumes;
 use orrery_proto::fleet::v1::AgentHello;
-use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc};
 
 /// Everything an agent has to know.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub struct AgentConfig {
     pub labels: BTreeMap<String, String>,
     /// Address under which others reach what runs here; where the connection comes from when absent.
     pub address: Option<std::net::IpAddr>,
+    /// What mounts volumes on this host; without it, workloads with volumes do not run here.
+    pub volumes: Option<Arc<dyn HostVolumes>>,
 }
 
 impl AgentConfig {
@@ -41,6 +44,7 @@ impl AgentConfig {
             instance_id: uuid::Uuid::new_v4().to_string(),
             labels: BTreeMap::new(),
             address: None,
+            volumes: None,
         }
     }
 }

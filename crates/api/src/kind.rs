@@ -81,6 +81,7 @@ pub(crate) struct MetaFields {
     pub creation_timestamp: FieldDescriptor,
     pub deletion_timestamp: FieldDescriptor,
     pub finalizers: FieldDescriptor,
+    pub managed_fields: FieldDescriptor,
 }
 
 impl Kind {
@@ -123,6 +124,11 @@ impl Kind {
     /// Whether objects of this kind live in no project of their own.
     pub fn cluster_scoped(&self) -> bool {
         self.rules.cluster_scoped
+    }
+    /// Whether some of its fields are secrets.
+    pub fn has_secrets(&self) -> bool {
+        let mut fields = self.schema.messages.iter().flat_map(|message| &message.fields);
+        fields.any(|field| field.rules.sensitive)
     }
     /// Whether only the server writes objects of this kind.
     pub fn server_owned(&self) -> bool {
@@ -331,6 +337,7 @@ impl MetaFields {
             creation_timestamp: get("creation_timestamp")?,
             deletion_timestamp: get("deletion_timestamp")?,
             finalizers: get("finalizers")?,
+            managed_fields: get("managed_fields")?,
         })
     }
 }

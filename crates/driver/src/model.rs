@@ -81,18 +81,18 @@ impl Request {
     }
 
     /// What the new machine is to be told at its first start: the cloud config of the class, with
-    /// each `${orrery:KEY}` replaced by the value of KEY in the machine's own bootstrap secret. If
+    /// `${orrery:machineName}` replaced by the name of the machine and each `${orrery:KEY}` by the value
+    /// of KEY in the machine's own bootstrap secret. If
     /// the bootstrap secret holds a cloud config itself, that one is used.
     pub async fn user_data(&self, class: &Class) -> Result<String, Error> {
         let of_class = self.secret(class).await?;
-        let Some(at) = &self.bootstrap else {
-            return Ok(of_class.text(USER_DATA).unwrap_or_default().to_owned());
-        };
+        let text = of_class.text(USER_DATA).unwrap_or_default();
+        let mut text = text.replace("${orrery:machineName}", &self.machine_name);
+        let Some(at) = &self.bootstrap else { return Ok(text) };
         let own = self.data.secret(at).await?;
         if let Ok(user_data) = own.text(USER_DATA) {
             return Ok(user_data.to_owned());
         }
-        let mut text = of_class.text(USER_DATA).unwrap_or_default().to_owned();
         for key in own.keys() {
             text = text.replace(&format!("${{orrery:{key}}}"), own.text(key)?);
         }

@@ -12,30 +12,37 @@
 //! Not in it: transports, who may do what, any one kind's behaviour, the storage engines.
 mod accessor;
 pub mod artifacts;
+mod batch;
 mod clock;
 mod cursor;
 mod error;
 pub mod events;
 mod hub;
+mod index;
 mod keys;
 mod layers;
 mod leases;
 mod merge;
 mod options;
 pub mod ownership;
+mod parts;
 pub mod patch;
 mod projects;
+mod recent;
+mod refusal;
 mod store_accessor;
 mod typed;
 mod watch;
 
 pub use accessor::{Accessor, Layer, WatchStream};
+pub use batch::Batch;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use cursor::Cursor;
 pub use error::Error;
 pub use hub::{Hub, HubBuilder};
-pub use keys::OBJECTS;
-pub use layers::admission::OnCreate;
+pub use index::ObjectTerms;
+pub use keys::{OBJECTS, secret_prefixes};
+pub use layers::admission::{OnCreate, OnWrite};
 pub use options::{
     Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, Merge, ObjectName,
     Outcome, Page, Part, Precondition, Propagation, StatusOptions, WatchEvent, WatchOptions,

@@ -5,7 +5,8 @@
 //! to one name for ever, so that direction may be remembered.
 use crate::error::Error;
 use crate::keys::Keys;
-use crate::store_accessor::{decode, from_store};
+use crate::refusal::from_store;
+use crate::store_accessor::decode;
 use orrery_api::Kind;
 use orrery_store::{Entry, Expect, Op, Snapshot, Store};
 use parking_lot::Mutex;

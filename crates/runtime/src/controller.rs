@@ -57,13 +57,15 @@ impl<K: Clone + Eq + Hash + Ord> KeyQueue<K> {
     }
 }
 
-/// How many keys of one controller are worked on at once; they mostly wait for the store.
+/// How many keys of one controller are worked on at once unless it says otherwise; they mostly wait for
+/// the store.
 const IN_FLIGHT_MAX: usize = 64;
 
 pub struct Controller<K, R> {
     name: &'static str,
     queue: KeyQueue<K>,
     reconciler: Arc<R>,
+    in_flight_max: usize,
 }
 
 impl<K, R> Controller<K, R>
@@ -81,7 +83,14 @@ where
             name,
             queue: KeyQueue { shared: Arc::new(shared) },
             reconciler: Arc::new(reconciler),
+            in_flight_max: IN_FLIGHT_MAX,
         }
+    }
+
+    /// Works on so many keys at once: for those that wait for others than the store.
+    pub fn at_once(mut self, keys: usize) -> Self {
+        self.in_flight_max = keys;
+        self
     }
 
     /// Where watches leave the keys that changed.
@@ -114,7 +123,7 @@ where
     }
 
     fn start_ready(&self, flying: &mut JoinSet<(K, Result<Next, String>)>) {
-        while flying.len() < IN_FLIGHT_MAX {
+        while flying.len() < self.in_flight_max {
             let Some(key) = self.queue.shared.queue.lock().take(Instant::now()) else { return };
             let (name, reconciler) = (self.name, self.reconciler.clone());
             let span = tracing::info_span!("reconcile", controller = name, ?key);

@@ -1,5 +1,5 @@
 //! What a watch has told so far, by name and by index.
-use orrery_hub::ObjectName;
+use orrery_hub::{ObjectName, Revision};
 use parking_lot::RwLock;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,6 +18,7 @@ pub struct View<T> {
 struct State<T> {
     objects: BTreeMap<ObjectName, Arc<T>>,
     index: HashMap<String, BTreeSet<ObjectName>>,
+    reached: Revision,
 }
 
 /// One change of a view.
@@ -30,7 +31,8 @@ pub struct Change<T> {
 
 impl<T> View<T> {
     pub fn new(index_by: Option<IndexBy<T>>) -> Self {
-        let state = State { objects: BTreeMap::new(), index: HashMap::new() };
+        let (objects, index) = (BTreeMap::new(), HashMap::new());
+        let state = State { objects, index, reached: Revision::ZERO };
         Self { index_by, state: RwLock::new(state) }
     }
 
@@ -60,6 +62,18 @@ impl<T> View<T> {
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The revision of the latest change that the watch has told. Others of the same revision may still
+    /// be on their way; all older ones are here.
+    pub fn reached(&self) -> Revision {
+        self.state.read().reached
+    }
+
+    /// The watch has come so far.
+    pub(crate) fn advance(&self, revision: Revision) {
+        let mut state = self.state.write();
+        state.reached = state.reached.max(revision);
     }
 
     /// Takes in what became of an object; only the reflector writes.

@@ -1,5 +1,7 @@
 //! What a server is told at its start.
+use crate::machines::DriversListen;
 use crate::mesh::MeshSettings;
+use crate::operations::Operations;
 use orrery_pki::TlsFiles;
 use orrery_store::EtcdOptions;
 use std::net::SocketAddr;
@@ -42,6 +44,8 @@ pub enum StorageListen {
 pub struct ServerOptions {
     /// REST, gRPC, agents and commanders.
     pub listen: SocketAddr,
+    /// Machine drivers.
+    pub drivers: DriversListen,
     pub store: StoreOptions,
     /// All three PEM files, or none for plain connections.
     pub tls: TlsFiles,
@@ -50,6 +54,8 @@ pub struct ServerOptions {
     /// The ending of our groups: `apps.<suffix>`.
     pub group_suffix: String,
     pub mesh: MeshSettings,
+    /// What operators decide beside that.
+    pub operations: Operations,
     /// The registry of storage controllers and the proxy to them.
     pub storage: StorageListen,
 }

@@ -5,7 +5,8 @@ use orrery_hub::{Error, Hub, ObjectName};
 use orrery_pki::{TlsFiles, TlsMaterial};
 use orrery_runtime::Tasks;
 use orrery_server::{
-    Connections, EtcdOptions, MeshSettings, Server, ServerOptions, StorageListen, StoreOptions,
+    Connections, DriversListen, EtcdOptions, KeySource, MeshSettings, Operations, Server,
+    ServerOptions, StorageListen, StoreOptions,
 };
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,8 @@ pub const SOON: Duration = Duration::from_secs(30);
 /// A running server.
 pub struct World {
     pub url: String,
+    /// Where machine drivers register.
+    pub drivers: SocketAddr,
     pub hub: Hub,
     /// Where the storage registry listens.
     pub storage: SocketAddr,
@@ -40,6 +43,7 @@ pub struct WorldOptions {
     pub etcd: Option<EtcdOptions>,
     pub tls: TlsFiles,
     pub mesh: MeshSettings,
+    pub operations: Operations,
 }
 
 impl World {
@@ -53,7 +57,11 @@ impl World {
         Self::start_with(WorldOptions { listen: Some(listen), folder, ..<_>::default() }).await
     }
 
-    pub async fn start_with(options: WorldOptions) -> Self {
+    pub async fn start_with(mut options: WorldOptions) -> Self {
+        if let (KeySource::None, Some(folder)) = (&options.operations.key, &options.folder) {
+            let path = folder.with_extension("key");
+            options.operations.key = KeySource::File { path, make: true };
+        }
         let store = match (options.etcd, options.folder) {
             (Some(etcd), _) => StoreOptions::Etcd(etcd),
             (None, Some(folder)) => StoreOptions::Embedded(folder),
@@ -61,17 +69,20 @@ impl World {
         };
         let options = ServerOptions {
             listen: options.listen.unwrap_or_else(|| ([127, 0, 0, 1], 0).into()),
+            drivers: DriversListen::Default,
             store,
             tls: options.tls,
             allow_plain: false,
             group_suffix: orrery_api::DEFAULT_GROUP_SUFFIX.to_owned(),
             mesh: options.mesh,
+            operations: options.operations,
             storage: StorageListen::At(([127, 0, 0, 1], 0).into()),
         };
         let server = Server::open(options).await.expect("a server on a free port");
         let address = server.address().expect("it is bound");
         let url = format!("{}://{address}", server.scheme_name());
         let storage = server.storage_address().expect("it listens for storage controllers");
+        let drivers = server.drivers_address().expect("a free port");
         let hub = server.hub().clone();
         let stop = CancellationToken::new();
         let mut tasks = Tasks::new(stop.clone());
@@ -79,7 +90,7 @@ impl World {
         let mut running = JoinSet::new();
         running.spawn(tasks.run(SOON));
         let _stop_on_drop = stop.clone().drop_guard();
-        Self { url, hub, storage, connections, stop, running, _stop_on_drop }
+        Self { url, drivers, hub, storage, connections, stop, running, _stop_on_drop }
     }
 
     /// How a client reaches it.

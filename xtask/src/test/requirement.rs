@@ -17,6 +17,9 @@ pub enum Kind {
     Apt { program: &'static str },
     /// A Debian package without a program, there if this file is.
     AptFile { file: &'static str },
+    /// A Debian package, or the one that it stands for, unpacked into `target/tools/deb` and not
+    /// installed.
+    AptUnpacked,
     /// A Python package, put into `target/tools/venv`.
     Pip,
     /// A Node package, put into `target/tools/npm`.
@@ -78,6 +81,24 @@ pub const REQUIREMENTS: &[Requirement] = &[
         kind: Kind::Apt { program: "ip" },
         why: "machines of the process driver have network namespaces",
         absent: Absent::Fails,
+    },
+    Requirement {
+        name: "qemu-system-x86",
+        kind: Kind::Apt { program: "qemu-system-x86_64" },
+        why: "virtual machines of the qemu driver",
+        absent: Absent::LeavesOut("package(orrery-cli) and test(/^qemu::/)"),
+    },
+    Requirement {
+        name: "busybox-static",
+        kind: Kind::AptFile { file: "/bin/busybox" },
+        why: "the virtual machines of the tests run it beside the agent",
+        absent: Absent::LeavesOut("package(orrery-cli) and test(/^qemu::/)"),
+    },
+    Requirement {
+        name: "linux-image-cloud-amd64",
+        kind: Kind::AptUnpacked,
+        why: "the kernel of the tests' virtual machines",
+        absent: Absent::LeavesOut("package(orrery-cli) and test(/^qemu::/)"),
     },
     Requirement {
         name: "python3-venv",

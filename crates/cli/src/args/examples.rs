@@ -25,6 +25,23 @@ pub const CSI: &str = "Examples:
   orrery csi --endpoint unix:///run/csi/csi.sock --node-id host-1
   orrery csi --endpoint unix:///run/csi/csi.sock --node-id host-1 --registry registry:8999";
 
+pub const DRIVER: &str = "Examples:
+  orrery driver process
+  orrery driver aws --owner production --server orrery.example:5000";
+
+pub const DRIVER_PROCESS: &str = "Example:
+  orrery driver process
+  orrery apply -f examples/machines.yaml
+  orrery get machines -p machines --watch";
+
+pub const DRIVER_QEMU: &str = "Example:
+  orrery driver qemu
+  orrery get drivers";
+
+pub const DRIVER_AWS: &str = "Example:
+  orrery driver aws --owner production --server orrery.example:5000 \\
+    --root ca.pem --certificate driver.pem --key driver-key.pem";
+
 pub const APPLY: &str = "Examples:
   orrery apply -f hello.yaml
   orrery apply -f folder/ --wait --timeout 2m
@@ -121,6 +138,13 @@ pub const BACKUP: &str = "Example:
 
 pub const RESTORE: &str = "Example:
   orrery restore monday.backup --data-dir /var/lib/orrery-restored";
+
+pub const TOP: &str = "Example:
+  orrery top server --interval 5";
+
+pub const SECRETS: &str = "Examples:
+  orrery secrets rotate-key
+  orrery secrets status";
 
 pub const LOGS: &str = "Examples:
   orrery logs hello -p hello

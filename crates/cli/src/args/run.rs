@@ -1,7 +1,7 @@
 //! Commands that run for as long as they are let.
-use super::{ServerMesh, Tls};
+use super::{OperationsArguments, ServerMesh, Tls};
 use clap::Args;
-use orrery_server::StorageListen;
+use orrery_server::{DriversListen, StorageListen};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -10,6 +10,9 @@ pub struct UpArguments {
     /// Address to listen on
     #[arg(long, default_value = "127.0.0.1:7443")]
     pub listen: SocketAddr,
+    /// Address to listen on for machine drivers, or off [default: port 5000 of the host of --listen]
+    #[arg(long, value_name = "ADDRESS|off")]
+    pub drivers_listen: Option<DriversListen>,
     /// Folder that holds everything [default: ~/.local/share/orrery]
     #[arg(long, env = "ORRERY_DATA_DIR", value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,
@@ -18,6 +21,8 @@ pub struct UpArguments {
     /// Name of the agent beside the server
     #[arg(long, default_value = "local")]
     pub name: String,
+    #[command(flatten)]
+    pub operations: OperationsArguments,
 }
 
 #[derive(Debug, Args)]
@@ -25,11 +30,16 @@ pub struct ServerArguments {
     /// Address to listen on
     #[arg(long, default_value = "127.0.0.1:7443")]
     pub listen: SocketAddr,
+    /// Address to listen on for machine drivers, or off [default: port 5000 of the host of --listen]
+    #[arg(long, value_name = "ADDRESS|off")]
+    pub drivers_listen: Option<DriversListen>,
     /// Folder that holds everything [default: ~/.local/share/orrery]
     #[arg(long, env = "ORRERY_DATA_DIR", value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,
     #[command(flatten)]
     pub store: StoreArguments,
+    #[command(flatten)]
+    pub operations: OperationsArguments,
     #[command(flatten)]
     pub storage: StorageArguments,
     /// Take plain connections from other machines too; only for networks that are safe

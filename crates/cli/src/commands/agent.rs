@@ -1,4 +1,5 @@
 //! `orrery agent`.
+use super::agent_volumes;
 use crate::SUPERVISOR;
 use crate::args::AgentArguments;
 use crate::paths;
@@ -10,6 +11,7 @@ use orrery_client::agent::Link;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -61,6 +63,7 @@ pub fn start(
     config.on_stop = on_stop;
     config.labels = place.labels;
     config.address = place.address;
+    config.volumes = Some(Arc::new(agent_volumes::Mounts::default()));
     let (to_server, to_server_rx) = mpsc::channel(MESSAGES_MAX);
     let (from_server_tx, from_server) = mpsc::channel(MESSAGES_MAX);
     let hello = orrery_agent::hello(&config);

@@ -1,4 +1,5 @@
 //! `orrery server`.
+use super::operations;
 use crate::args::{ServerArguments, StoreArguments};
 use crate::paths;
 use crate::signals::StopSignals;
@@ -17,9 +18,12 @@ pub const STOP_GRACE: Duration = Duration::from_secs(10);
 pub async fn run(arguments: ServerArguments) -> anyhow::Result<()> {
     let mut signals = StopSignals::listen()?;
     let data = paths::data(arguments.data_dir)?;
+    let store = store(&arguments.store, &data)?;
     let options = ServerOptions {
         listen: arguments.listen,
-        store: store(&arguments.store, &data)?,
+        operations: operations::read(arguments.operations, &store, &data)?,
+        drivers: arguments.drivers_listen.unwrap_or_default(),
+        store,
         tls: arguments.tls.files(),
         allow_plain: arguments.allow_plain,
         group_suffix: arguments.group_suffix,
@@ -31,6 +35,9 @@ pub async fn run(arguments: ServerArguments) -> anyhow::Result<()> {
     };
     let server = Server::open(options).await?;
     let address = server.address()?;
+    if let Some(drivers) = server.drivers_address() {
+        tracing::info!("machine drivers register at {drivers}");
+    }
     let scheme = server.scheme_name();
     let stop = CancellationToken::new();
     let mut tasks = Tasks::new(stop.clone());

@@ -1,5 +1,5 @@
 //! `orrery up`: everything on one machine, in one process group.
-use super::{agent, server::STOP_GRACE};
+use super::{agent, operations, server::STOP_GRACE};
 use crate::args::{Global, UpArguments};
 use crate::connection;
 use crate::output::{print, style};
@@ -18,9 +18,12 @@ use tokio_util::sync::CancellationToken;
 pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> {
     let mut signals = StopSignals::listen()?;
     let data = paths::data(arguments.data_dir)?;
+    let store = StoreOptions::Embedded(data.join("store"));
     let options = ServerOptions {
         listen: arguments.listen,
-        store: StoreOptions::Embedded(data.join("store")),
+        operations: operations::read(arguments.operations, &store, &data)?,
+        drivers: arguments.drivers_listen.unwrap_or_default(),
+        store,
         tls: TlsFiles::default(),
         allow_plain: false,
         group_suffix: orrery_api::DEFAULT_GROUP_SUFFIX.to_owned(),
@@ -33,6 +36,7 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
     let server = Server::open(options).await?;
     let url = format!("{}://{}", server.scheme_name(), server.address()?);
     let storage = server.storage_address();
+    let drivers = server.drivers_address();
     let stop = CancellationToken::new();
     let mut tasks = Tasks::new(stop.clone());
     server.spawn(&mut tasks)?;
@@ -50,7 +54,8 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
         ..Context::default()
     };
     let config = connection::remember(global, context)?;
-    welcome(&url, storage, &arguments.name, &data, &config)?;
+    let ports = SidePorts { drivers, storage };
+    welcome(&url, ports, &arguments.name, &data, &config)?;
 
     let serving = tasks.run(STOP_GRACE);
     tokio::pin!(agent, serving);
@@ -82,19 +87,27 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
     }
 }
 
+/// Where peers other than agents and commanders are taken in.
+struct SidePorts {
+    drivers: Option<SocketAddr>,
+    storage: Option<SocketAddr>,
+}
+
 fn welcome(
     url: &str,
-    storage: Option<SocketAddr>,
+    ports: SidePorts,
     agent: &str,
     data: &Path,
     config: &Path,
 ) -> anyhow::Result<()> {
     let style = style::stdout();
-    let storage = storage.map_or_else(|| "off".to_owned(), |address| address.to_string());
+    let port =
+        |at: Option<SocketAddr>| at.map_or_else(|| "no port".to_owned(), |at| at.to_string());
     let lines = [
         style.strong(&format!("Orrery {} is ready.", orrery_client::VERSION)),
         format!("  server   {url}"),
-        format!("  storage  {storage}"),
+        format!("  drivers  {}", port(ports.drivers)),
+        format!("  storage  {}", port(ports.storage)),
         format!("  agent    {agent}"),
         format!("  data     {}", data.display()),
         format!("  context  local, in {}", config.display()),

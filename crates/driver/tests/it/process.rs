@@ -53,8 +53,8 @@ impl World {
     fn driver(&self) -> Process {
         // Each test its own network: the process id is different for each.
         let [.., b, c] = std::process::id().to_be_bytes();
-        let options =
-            Options { root: self.root.path().join("machines"), subnet: Ipv4Addr::new(10, b, c, 0) };
+        let root = self.root.path().join("machines");
+        let options = Options { root, subnet: Ipv4Addr::new(10, b, c, 0), agent: None };
         Process::new(options).expect("root, ip and unshare")
     }
 

@@ -1,6 +1,6 @@
 //! One machine: decides, says so, does it, and takes in the outcome.
 use super::{Clock, Next, Provider, WorldError};
-use crate::drivers::{Call, Found, MachineArgs, OpKind, SecretRef, Target};
+use crate::drivers::{Call, DriverKey, Found, MachineArgs, OpKind, SecretRef, Target};
 use crate::plan::machine::{
     Act, Decision, NodeHealth, Observed, Outcome, Record, Wanted, decide, settle,
 };
@@ -51,6 +51,10 @@ pub trait MachineWorld: Send + Sync {
 
     /// Completes when the deletion of the machine has been asked for.
     async fn deletion_asked(&self, name: &str);
+
+    /// Nobody makes machines of this kind at the moment: says so. The machine is looked at again when a
+    /// driver has registered.
+    async fn no_driver(&self, name: &str, key: &DriverKey) -> Result<(), WorldError>;
 }
 
 /// Takes one machine one step further.
@@ -67,6 +71,12 @@ pub async fn reconcile(
     // An operation runs within this function, so none can be under way when it begins.
     let observed = Observed { node: object.node, drained: object.drained, in_flight: None };
     let decision = decide(now, &object.wanted, &record, &observed);
+    let asks = matches!(decision.act, Act::Create | Act::Delete | Act::Resolve);
+    if asks && !provider.serves(&object.target.key) {
+        // Nothing is begun, so nothing is written: the time of its creation has not begun either.
+        world.no_driver(name, &object.target.key).await?;
+        return Ok(Next::AwaitChange);
+    }
     let mut version = object.record_version;
     if before.as_ref() != Some(&decision.record) {
         let (record, reasons) = (&decision.record, &decision.reasons);

@@ -9,7 +9,7 @@ pub mod machine;
 pub mod orphans;
 pub mod set;
 
-use crate::drivers::{Call, Created, Drivers, Found, MachineArgs, OpError, Target};
+use crate::drivers::{Call, Created, DriverKey, Drivers, Found, MachineArgs, OpError, Target};
 use crate::plan::Time;
 use std::time::Duration;
 
@@ -41,6 +41,9 @@ pub trait Clock: Send + Sync {
 /// What makes machines. In the server that is [`Drivers`].
 #[async_trait::async_trait]
 pub trait Provider: Send + Sync {
+    /// Whether there is anybody to ask for machines of this driver.
+    fn serves(&self, key: &DriverKey) -> bool;
+
     async fn create(
         &self,
         target: &Target,
@@ -65,6 +68,10 @@ pub trait Provider: Send + Sync {
 
 #[async_trait::async_trait]
 impl Provider for Drivers {
+    fn serves(&self, key: &DriverKey) -> bool {
+        Drivers::serves(self, key)
+    }
+
     async fn create(
         &self,
         target: &Target,

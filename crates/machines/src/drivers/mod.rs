@@ -133,6 +133,11 @@ impl Drivers {
         self.0.published.subscribe()
     }
 
+    /// Whether a driver of this key is connected and takes operations.
+    pub fn serves(&self, key: &DriverKey) -> bool {
+        self.0.active(key).is_ok()
+    }
+
     /// How a connected driver fares.
     pub fn tally(&self, epoch: u64) -> Option<Tally> {
         self.0.sessions().iter().find(|it| it.epoch == epoch).map(|it| it.tally())

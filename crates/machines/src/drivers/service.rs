@@ -40,7 +40,8 @@ impl pb::infragrpc_server::Infragrpc for Infra {
         request: Request<pb::MachineClassMeta>,
     ) -> Result<Response<pb::MachineClass>, Status> {
         let drivers = self.asking(&request)?;
-        let reply = match self.class(&drivers, &request.into_inner().name).await? {
+        let asked = request.into_inner();
+        let reply = match self.class(&drivers, &asked).await? {
             Ok(class) => pb::MachineClass {
                 data: class.json,
                 revision: wire::narrow(class.revision),
@@ -94,13 +95,14 @@ impl Infra {
     async fn class(
         &self,
         drivers: &[Arc<Session>],
-        name: &str,
+        asked: &pb::MachineClassMeta,
     ) -> Result<Result<Class, NoData>, Status> {
+        let name = &asked.name;
         let at = match ClassRef::parse(name) {
             Ok(at) => at,
             Err(bad) => return Ok(Err(NoData(ErrorCode::InvalidArgument, bad.to_string()))),
         };
-        let found = match self.0.classes.class(&at).await {
+        let found = match self.0.classes.class(&at, asked.revision).await {
             Ok(found) => found,
             Err(error) => return Ok(Err(error.into())),
         };

@@ -125,8 +125,9 @@ pub struct SecretChanged {
 
 #[async_trait::async_trait]
 pub trait ClassSource: Send + Sync + 'static {
-    /// The class, or `None` if there is none (or, for a bare name, more than one).
-    async fn class(&self, at: &ClassRef) -> Result<Option<Class>, SourceError>;
+    /// The class, or `None` if there is none (or, for a bare name, more than one): as it was at this
+    /// revision if that is still known, otherwise as it is.
+    async fn class(&self, at: &ClassRef, revision: i32) -> Result<Option<Class>, SourceError>;
 
     /// Whether any class of this driver names this secret.
     async fn names_secret(&self, key: &DriverKey, secret: &SecretRef) -> Result<bool, SourceError>;

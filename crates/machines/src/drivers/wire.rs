@@ -142,7 +142,7 @@ pub(super) fn secret_meta(secret: &SecretRef) -> pb::SecretMeta {
 
 /// The wire has 32 bits for a revision. What does not fit is cut to its low bits: a revision is
 /// only ever compared for being the same.
-pub(super) fn narrow(revision: i64) -> i32 {
+pub(crate) fn narrow(revision: i64) -> i32 {
     (revision & i64::from(i32::MAX)) as i32
 }
 

@@ -47,7 +47,7 @@ impl Default for Sources {
 
 #[async_trait::async_trait]
 impl ClassSource for Sources {
-    async fn class(&self, at: &ClassRef) -> Result<Option<Class>, SourceError> {
+    async fn class(&self, at: &ClassRef, _: i32) -> Result<Option<Class>, SourceError> {
         if at.name == "broken" {
             return Err(SourceError { what: "class broken".into(), reason: "no store".into() });
         }

@@ -32,7 +32,7 @@ pub async fn one(call: &Call, name: &ObjectName, body: Body) -> Result<Response,
         revision: wanted.revision,
         dry_run: wanted.dry_run,
         propagation: wanted.propagation,
-        guards: Vec::new(),
+        ..DeleteOptions::default()
     };
     let deleted = call.resource.accessor.delete(options).await.map_err(|error| {
         Failure::of(absent_project(error, &call.resource, name), &call.resource, &name.name)

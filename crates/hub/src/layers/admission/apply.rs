@@ -21,16 +21,27 @@ impl Admission {
         let Some(old) = old else { return self.create(given, options).await };
         let mut next = self.compose(&old, given, options)?;
         self.admit(&next, Some(&old), options.part)?;
+        let at = revision_of(&old)?;
         if next.same(&old) {
+            self.hold(&old, at, options).await?;
             return Ok(Applied { object: old, outcome: Outcome::Unchanged });
         }
         self.stamp(&mut next, options);
-        let at = revision_of(&old)?;
         if next.deletion_timestamp().is_some() && next.finalizers().is_empty() {
             return self.finish_deletion(name, at, options).await;
         }
         let options = ApplyOptions { precondition: Precondition::At(at), ..options.clone() };
         self.inner.apply(next, options).await
+    }
+
+    /// In a batch, what does not change must at least stay as it is until the commit.
+    async fn hold(&self, old: &Object, at: Revision, options: &ApplyOptions) -> Result<(), Error> {
+        if options.batch.is_none() {
+            return Ok(());
+        }
+        let precondition = Precondition::At(at);
+        let options = ApplyOptions { precondition, dry_run: true, ..options.clone() };
+        self.inner.apply(old.clone(), options).await.map(|_| ())
     }
 
     /// What an object becomes, and whose its fields are then.
@@ -108,6 +119,7 @@ impl Admission {
             revision: Some(at),
             dry_run: options.dry_run,
             guards: options.guards.clone(),
+            batch: options.batch.clone(),
             ..DeleteOptions::default()
         };
         let deleted = self.inner.delete(options).await?;

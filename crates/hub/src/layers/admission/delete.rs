@@ -23,6 +23,7 @@ impl Admission {
         let write = ApplyOptions {
             dry_run: options.dry_run,
             guards: options.guards.clone(),
+            batch: options.batch.clone(),
             ..ApplyOptions::replace_at(at)
         };
         let applied = self.inner.apply(marked, write).await?;

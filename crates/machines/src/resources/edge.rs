@@ -1,0 +1,94 @@
+//! What every server does for the drivers that are connected to it.
+use super::driver_objects::{Held, Publisher};
+use super::sources::Sources;
+use super::terms::Speaker;
+use super::views::{Views, Watches};
+use crate::drivers::{Config, Drivers, Gate, Timing};
+use orrery_hub::{Error, Hub};
+use orrery_runtime::{OnEnd, Tasks};
+use std::sync::Arc;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// What the server decides.
+pub struct EdgeOptions {
+    /// Which peers may register.
+    pub gate: Arc<dyn Gate>,
+    pub timing: Timing,
+    /// This server.
+    pub server: String,
+    /// The name of a server's own lease, which ends with it.
+    pub server_lease: fn(&str) -> String,
+}
+
+pub struct Edge {
+    drivers: Drivers,
+    views: Arc<Views>,
+    synced: Vec<watch::Receiver<bool>>,
+    server_lease: fn(&str) -> String,
+}
+
+impl Edge {
+    pub fn spawn(hub: &Hub, options: EdgeOptions, tasks: &mut Tasks) -> Result<Arc<Self>, Error> {
+        let mut watches = Watches::new(hub)?;
+        let sources = Sources::new(hub, &mut watches)?;
+        let views = watches.views.clone();
+        let drivers = Drivers::start(Config {
+            classes: sources.clone(),
+            secrets: sources,
+            gate: options.gate,
+            timing: options.timing,
+        });
+        let held = Arc::new(Held::default());
+        let publisher = Publisher::new(hub, drivers.clone(), held.clone(), &options.server)?;
+        let speaker = Speaker {
+            hub: hub.clone(),
+            drivers: drivers.clone(),
+            views: views.clone(),
+            held,
+            server: options.server,
+        };
+        let synced = watches.spawn(tasks);
+        let (stop, known) = (tasks.stop_token(), synced.clone());
+        tasks.spawn("machine-drivers", OnEnd::StopAll, async move {
+            until_synced(known, &stop).await;
+            speaker.run(stop).await
+        });
+        let stop = tasks.stop_token();
+        tasks.spawn("machine-driver-resources", OnEnd::StopAll, publisher.run(stop.clone()));
+        let ending = drivers.clone();
+        tasks.spawn("machine-driver-edge", OnEnd::StopAll, async move {
+            stop.cancelled().await;
+            ending.shutdown().await;
+            Ok::<(), std::convert::Infallible>(())
+        });
+        let server_lease = options.server_lease;
+        Ok(Arc::new(Self { drivers, views, synced, server_lease }))
+    }
+
+    pub fn drivers(&self) -> &Drivers {
+        &self.drivers
+    }
+
+    pub(super) fn views(&self) -> &Arc<Views> {
+        &self.views
+    }
+
+    pub(super) fn synced(&self) -> Vec<watch::Receiver<bool>> {
+        self.synced.clone()
+    }
+
+    pub(super) fn server_lease(&self) -> fn(&str) -> String {
+        self.server_lease
+    }
+}
+
+/// Returns when all views are there, or when it is time to stop.
+pub async fn until_synced(synced: Vec<watch::Receiver<bool>>, stop: &CancellationToken) {
+    for mut synced in synced {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = synced.wait_for(|synced| *synced) => {}
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The node of a machine: found by name, claimed, drained and removed.
+use super::ignore_gone;
+use super::refs::{NODE_MACHINE_LABEL, NODE_MACHINE_UID, meta};
+use super::views::Views;
+use crate::plan::machine::NodeHealth;
+use orrery_api::Object;
+use orrery_hub::{ApplyOptions, Error, Hub, ObjectName, Resources};
+use orrery_proto::apps::v1::WorkloadInstance;
+use orrery_proto::infra::v1::{Machine, Node};
+use orrery_proto::meta::v1::ObjectMeta;
+use prost_reflect::Value;
+use std::sync::Arc;
+
+/// What is known of a machine's node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    pub name: String,
+    pub health: NodeHealth,
+    /// This machine has put its name on it.
+    pub claimed: bool,
+}
+
+#[derive(Clone)]
+pub struct Nodes {
+    nodes: Resources<Node>,
+    instances: Resources<WorkloadInstance>,
+    views: Arc<Views>,
+}
+
+impl Nodes {
+    pub fn new(hub: &Hub, views: Arc<Views>) -> Result<Self, Error> {
+        Ok(Self { nodes: hub.resources()?, instances: hub.resources()?, views })
+    }
+
+    /// The node that an agent on this machine made: the one of the machine's own name, or of the name
+    /// that the driver told. One that another machine has claimed is not it.
+    pub fn find(&self, machine: &Machine) -> Option<Found> {
+        let own = meta(&machine.metadata);
+        let told = machine.status.as_ref().map(|status| status.node_name.as_str());
+        let names = [Some(own.name.as_str()), told.filter(|name| !name.is_empty())];
+        names.into_iter().flatten().find_map(|name| {
+            let node = self.views.nodes.get(&ObjectName::new("", name))?;
+            let holder = meta(&node.metadata).annotations.get(NODE_MACHINE_UID);
+            if holder.is_some_and(|uid| *uid != own.uid) {
+                return None;
+            }
+            let ready = node.status.as_ref().is_some_and(|status| status.state == "Ready");
+            let health = if ready { NodeHealth::Healthy } else { NodeHealth::Unhealthy };
+            Some(Found { name: name.to_owned(), health, claimed: holder.is_some() })
+        })
+    }
+
+    /// Puts the machine's name and labels on its node, so that nobody else takes it for theirs and
+    /// workloads find it.
+    pub async fn claim(&self, node: &str, machine: &Machine) -> Result<(), Error> {
+        let own = meta(&machine.metadata).clone();
+        let claim = |metadata: &mut ObjectMeta| {
+            let holder = metadata.annotations.get(NODE_MACHINE_UID);
+            if holder.is_some_and(|uid| *uid != own.uid) {
+                return;
+            }
+            metadata.annotations.insert(NODE_MACHINE_UID.to_owned(), own.uid.clone());
+            metadata.labels.insert(NODE_MACHINE_LABEL.to_owned(), own.name.clone());
+            for (key, value) in &own.labels {
+                metadata.labels.entry(key.clone()).or_insert_with(|| value.clone());
+            }
+        };
+        let claimed = self.nodes.update_meta(&ObjectName::new("", node), claim).await;
+        ignore_gone(claimed).map(|_| ())
+    }
+
+    /// Whether nothing is left on a node that could be moved. Without its agent nothing can be.
+    pub fn is_drained(&self, found: Option<&Found>) -> bool {
+        let Some(found) = found else { return true };
+        found.health != NodeHealth::Healthy || self.views.instances.indexed(&found.name).is_empty()
+    }
+
+    /// Cordons the node and takes its copies away; their workloads place them elsewhere.
+    pub async fn drain(&self, node: &str) -> Result<(), Error> {
+        self.cordon(node).await?;
+        for (name, instance) in self.views.instances.indexed(node) {
+            if meta(&instance.metadata).deletion_timestamp.is_none() {
+                self.instances.delete(&name).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn cordon(&self, node: &str) -> Result<(), Error> {
+        let name = ObjectName::new("", node);
+        loop {
+            let Some(mut object) =
+                ignore_gone(self.nodes.accessor().get(name.clone().into()).await)?
+            else {
+                return Ok(());
+            };
+            if !set_unschedulable(&mut object)? {
+                return Ok(());
+            }
+            let revision = object.resource_version().parse().map_err(|_| {
+                Error::Internal(format!("node {node} has no revision after it was read"))
+            })?;
+            let cordoned =
+                self.nodes.accessor().apply(object, ApplyOptions::replace_at(revision)).await;
+            match cordoned {
+                Err(Error::Conflict { .. }) => tokio::task::yield_now().await,
+                other => return ignore_gone(other).map(|_| ()),
+            }
+        }
+    }
+
+    /// The machine is no more, and neither is its node.
+    pub async fn remove(&self, machine: &Machine) -> Result<(), Error> {
+        match self.find(machine) {
+            Some(found) if found.claimed => {
+                self.nodes.delete(&ObjectName::new("", &found.name)).await
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// Says whether that was a change.
+fn set_unschedulable(object: &mut Object) -> Result<bool, Error> {
+    let unfit = |error: orrery_api::ObjectError| Error::Internal(format!("cordon: {error}"));
+    let node: Node = object.typed().map_err(unfit)?;
+    if node.spec.as_ref().is_some_and(|spec| spec.unschedulable()) {
+        return Ok(false);
+    }
+    let field = object.kind().descriptor().get_field_by_name("spec");
+    let spec = field.as_ref().map(|field| object.message_mut().get_field_mut(field));
+    if let Some(Value::Message(spec)) = spec {
+        spec.set_field_by_name("unschedulable", Value::Bool(true));
+    }
+    Ok(true)
+}

@@ -1,0 +1,259 @@
+//! The port for machine drivers, and machines put together with the rest.
+//!
+//! Drivers have a port of their own because those of the first contract look for one, and because with
+//! certificates it demands one from everybody: with the role `driver`.
+use crate::server::Error;
+use futures::StreamExt as _;
+use orrery_hub::Hub;
+use orrery_machines::drivers::{self, Attributed, DriverKey, Gate, Peer, Timing};
+use orrery_machines::resources::{Edge, EdgeOptions};
+use orrery_pki::{ClientAuth, Identity, Role, SpiffeId, TlsMaterial};
+use orrery_runtime::{OnEnd, Tasks};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_rustls::TlsAcceptor;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// The port that drivers look for.
+pub const DRIVERS_PORT: u16 = 5000;
+/// Handshakes at once: a driver has one connection, and there are few drivers. How many may register
+/// is bounded where they do.
+const HANDSHAKES_MAX: usize = 256;
+/// A peer that does not finish its handshake within this is dropped.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Where the server listens for machine drivers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DriversListen {
+    /// On port 5000 of the host that the server listens on, if it is free.
+    #[default]
+    Default,
+    At(SocketAddr),
+    Off,
+}
+
+impl std::str::FromStr for DriversListen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "off" {
+            return Ok(Self::Off);
+        }
+        text.parse().map(Self::At).map_err(|_| "write ADDRESS:PORT, or off".to_owned())
+    }
+}
+
+/// The bound port.
+pub struct DriversPort {
+    tcp: TcpListener,
+    tls: Option<TlsAcceptor>,
+}
+
+impl DriversPort {
+    /// Binds it; `None` if there is to be none, or if nobody asked for the one that is taken.
+    pub async fn bind(
+        asked: DriversListen,
+        main: SocketAddr,
+        tls: Option<&TlsMaterial>,
+    ) -> Result<Option<Self>, Error> {
+        let address = match asked {
+            DriversListen::Off => return Ok(None),
+            DriversListen::At(address) => address,
+            DriversListen::Default => default_address(main, tls.is_some()),
+        };
+        if tls.is_none() && !address.ip().is_loopback() {
+            return Err(Error::PlainDrivers { address });
+        }
+        let tcp = match TcpListener::bind(address).await {
+            Ok(tcp) => tcp,
+            Err(cause) if asked == DriversListen::Default => {
+                tracing::warn!(
+                    %address, %cause,
+                    "no machine driver can register: its port cannot be used; choose another with --drivers-listen"
+                );
+                return Ok(None);
+            }
+            Err(cause) => return Err(Error::Listen { address, cause }),
+        };
+        let config = tls.map(|tls| tls.server_config(ClientAuth::Required));
+        Ok(Some(Self { tcp, tls: config.map(TlsAcceptor::from) }))
+    }
+
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.tcp.local_addr().ok()
+    }
+}
+
+/// Port 5000 beside the main one; any free port where the main one is any free port. Without
+/// certificates it is never for other machines.
+fn default_address(main: SocketAddr, encrypted: bool) -> SocketAddr {
+    let port = if main.port() == 0 { 0 } else { DRIVERS_PORT };
+    let host = if encrypted || main.ip().is_loopback() {
+        main.ip()
+    } else {
+        IpAddr::V4(Ipv4Addr::LOCALHOST)
+    };
+    SocketAddr::new(host, port)
+}
+
+/// Starts what every server does for machines.
+pub fn spawn(
+    hub: &Hub,
+    server: &str,
+    port: Option<DriversPort>,
+    tasks: &mut Tasks,
+) -> Result<Arc<Edge>, Error> {
+    let timing = Timing::default();
+    let options = EdgeOptions {
+        gate: Arc::new(DriversOnly),
+        timing,
+        server: server.to_owned(),
+        server_lease: orrery_fleet::leader::server_lease,
+    };
+    let edge = Edge::spawn(hub, options, tasks)?;
+    if let Some(port) = port {
+        let service = edge.drivers().service();
+        let stop = tasks.stop_token();
+        tasks.spawn("drivers-listener", OnEnd::StopAll, async move {
+            let (accepted, connections) = mpsc::channel(16);
+            let accepting = accept(port, accepted, stop.clone());
+            let serving =
+                drivers::transport(&timing).add_service(service).serve_with_incoming_shutdown(
+                    ReceiverStream::new(connections).map(Ok::<_, std::io::Error>),
+                    stop.cancelled_owned(),
+                );
+            let ((), served) = tokio::join!(accepting, serving);
+            served
+        });
+    }
+    Ok(edge)
+}
+
+/// Who may register: with a certificate only drivers, without one only this machine itself.
+struct DriversOnly;
+
+impl Gate for DriversOnly {
+    fn admit(&self, peer: &Peer, key: &DriverKey) -> Result<(), String> {
+        let role = |id: &str| id.parse::<SpiffeId>().ok().and_then(|id| Some(id.peer()?.0));
+        match &peer.identity {
+            Some(id) if role(id) == Some(Role::Driver) => Ok(()),
+            Some(id) => Err(format!("{id} is no driver, so it may not register for {key}")),
+            None if peer.is_plain_loopback() => Ok(()),
+            None => Err(format!("{peer} shows no certificate, so it may not register for {key}")),
+        }
+    }
+}
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+type Connection = Attributed<Box<dyn Stream>>;
+
+/// Takes connections until it is told to stop. Handshakes do not wait for each other.
+async fn accept(port: DriversPort, accepted: mpsc::Sender<Connection>, stop: CancellationToken) {
+    let (handshakes, room) = (TaskTracker::new(), Arc::new(Semaphore::new(HANDSHAKES_MAX)));
+    loop {
+        let taken = tokio::select! {
+            () = stop.cancelled() => break,
+            taken = port.tcp.accept() => taken,
+        };
+        let (tcp, address) = match taken {
+            Ok(taken) => taken,
+            Err(error) => {
+                // Out of file descriptors, for example: a server that stops listening helps nobody.
+                tracing::warn!(%error, "cannot accept a driver's connection");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let Ok(permit) = room.clone().try_acquire_owned() else {
+            tracing::warn!(%address, "too many handshakes of drivers at once; this one is closed");
+            continue;
+        };
+        let (tls, accepted) = (port.tls.clone(), accepted.clone());
+        handshakes.spawn(async move {
+            let _permit = permit;
+            if let Some(connection) = attribute(tcp, address, tls).await {
+                // The server has stopped when nobody takes it.
+                let _ = accepted.send(connection).await;
+            }
+        });
+    }
+    handshakes.close();
+    handshakes.wait().await;
+}
+
+async fn attribute(
+    tcp: TcpStream,
+    address: SocketAddr,
+    tls: Option<TlsAcceptor>,
+) -> Option<Connection> {
+    if let Err(error) = tcp.set_nodelay(true) {
+        tracing::debug!(%error, "cannot set TCP_NODELAY");
+    }
+    let mut peer = Peer { address: Some(address), identity: None };
+    let Some(tls) = tls else { return Some(Attributed::new(Box::new(tcp), peer)) };
+    match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(tcp)).await {
+        Ok(Ok(stream)) => {
+            let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+            // A certificate without an id of ours is somebody, but no driver.
+            let identity = Identity::from_chain(chain).ok().and_then(|it| it.spiffe);
+            peer.identity = Some(identity.map_or_else(|| "a stranger".into(), |id| id.to_string()));
+            Some(Attributed::new(Box::new(stream), peer))
+        }
+        Ok(Err(error)) => {
+            tracing::warn!(%address, %error, "TLS handshake of a driver refused");
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(main: &str, encrypted: bool, expect: &str) {
+        let found = default_address(main.parse().expect("an address"), encrypted);
+        assert_eq!(found.to_string(), expect, "{main}");
+    }
+
+    #[test]
+    fn the_port_is_beside_the_main_one() {
+        check("127.0.0.1:7443", false, "127.0.0.1:5000");
+        check("127.0.0.1:0", false, "127.0.0.1:0");
+        check("10.0.0.5:7443", true, "10.0.0.5:5000");
+        check("0.0.0.0:7443", false, "127.0.0.1:5000");
+        check("[::1]:7443", false, "[::1]:5000");
+    }
+
+    /// proves: MCH-04
+    #[test]
+    fn only_drivers_register() {
+        let key = DriverKey::new("K", "g/v1");
+        let check = |address: &str, identity: Option<&str>, expect: bool| {
+            let address = Some(address.parse().expect("an address"));
+            let peer = Peer { address, identity: identity.map(str::to_owned) };
+            assert_eq!(DriversOnly.admit(&peer, &key).is_ok(), expect, "{peer}");
+        };
+        check("127.0.0.1:1", None, true);
+        check("10.0.0.1:1", None, false);
+        check("10.0.0.1:1", Some("spiffe://x.y/driver/aws"), true);
+        check("127.0.0.1:1", Some("spiffe://x.y/agent/a"), false);
+        check("127.0.0.1:1", Some("a stranger"), false);
+    }
+
+    #[test]
+    fn where_to_listen_is_said_in_words() {
+        assert_eq!("off".parse(), Ok(DriversListen::Off));
+        let at = DriversListen::At(([127, 0, 0, 1], 5001).into());
+        assert_eq!("127.0.0.1:5001".parse(), Ok(at));
+        assert!("5001".parse::<DriversListen>().is_err());
+    }
+}
