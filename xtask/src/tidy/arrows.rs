@@ -31,6 +31,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "access",
             "api",
+            // To reach other servers.
+            "client",
             "fleet",
             "gitsync",
             "hub",
