@@ -76,6 +76,14 @@ pub const SOAKS: &[Suite] = &[
         arguments: &[],
         environment: &[],
     },
+    Suite {
+        name: "replicas",
+        about: "two servers on a three-node etcd, members of both killed at random for five minutes",
+        package: "orrery-cli",
+        target: Target::Test("it"),
+        arguments: &["--nocapture", "soak::replicas_that_die"],
+        environment: &[("ORRERY_SOAK", "15")],
+    },
 ];
 
 pub fn bench(words: &[&str]) -> Result<bool> {

@@ -1,8 +1,9 @@
 //! What the agent is told at its start, and what it tells the server about itself.
 use crate::plan::Timing;
 use crate::runtime::PROCESS;
+use crate::volumes::HostVolumes;
 use orrery_proto::fleet::v1::AgentHello;
-use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc};
 
 /// Everything an agent has to know.
 #[derive(Clone, Debug)]
@@ -21,6 +22,10 @@ pub struct AgentConfig {
     pub instance_id: String,
     /// Labels for the node.
     pub labels: BTreeMap<String, String>,
+    /// What mounts volumes on this host; without it, workloads with volumes do not run here.
+    pub volumes: Option<Arc<dyn HostVolumes>>,
+    /// Address under which others reach what runs here; where the connection comes from when absent.
+    pub address: Option<std::net::IpAddr>,
 }
 
 impl AgentConfig {
@@ -38,6 +43,8 @@ impl AgentConfig {
             timing: Timing::default(),
             instance_id: uuid::Uuid::new_v4().to_string(),
             labels: BTreeMap::new(),
+            volumes: None,
+            address: None,
         }
     }
 }
@@ -71,6 +78,7 @@ pub fn hello(config: &AgentConfig) -> AgentHello {
         system: format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
         instance_id: config.instance_id.clone(),
         labels: config.labels.clone().into_iter().collect(),
+        address: config.address.map(|address| address.to_string()).unwrap_or_default(),
     }
 }
 

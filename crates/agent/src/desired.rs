@@ -125,6 +125,10 @@ fn spec_hash(spec: &WorkloadInstanceSpec) -> SpecHash {
         None => add(&mut digest, "none"),
         Some(Runtime::Process(process)) => add_process(&mut digest, process),
     }
+    for mount in &spec.volumes {
+        [mount.volume(), mount.path()].iter().for_each(|text| add(&mut digest, text));
+        digest.update([u8::from(mount.read_only())]);
+    }
     let bytes = digest.finalize();
     SpecHash(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -42,8 +42,10 @@ mod procfs;
 mod report;
 pub mod runtime;
 pub mod supervisor;
+pub mod volumes;
 
 pub use agent::run;
 pub use config::{AgentConfig, OnStop, SupervisorCommand, hello};
 pub use error::Error;
 pub use plan::Timing;
+pub use volumes::HostVolumes;

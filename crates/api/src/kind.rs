@@ -81,10 +81,11 @@ pub(crate) struct MetaFields {
     pub creation_timestamp: FieldDescriptor,
     pub deletion_timestamp: FieldDescriptor,
     pub finalizers: FieldDescriptor,
+    pub managed_fields: FieldDescriptor,
 }
 
 impl Kind {
-    /// Group with its suffix: `apps.orrery.dev`.
+    /// Group with its suffix: `apps.orrery.dev`; or as it stands, when it is somebody else's.
     pub fn group(&self) -> &str {
         &self.group
     }
@@ -123,6 +124,11 @@ impl Kind {
     /// Whether objects of this kind live in no project of their own.
     pub fn cluster_scoped(&self) -> bool {
         self.rules.cluster_scoped
+    }
+    /// Whether some of its fields are secrets.
+    pub fn has_secrets(&self) -> bool {
+        let mut fields = self.schema.messages.iter().flat_map(|message| &message.fields);
+        fields.any(|field| field.rules.sensitive)
     }
     /// Whether only the server writes objects of this kind.
     pub fn server_owned(&self) -> bool {
@@ -188,7 +194,10 @@ impl Kind {
         rules.scale.iter().try_for_each(|scale| check_scale(scale, &schema)).map_err(refuse)?;
         let columns = rules.columns.iter().map(|column| Column::build(column, &schema));
         let columns = columns.collect::<Result<_, _>>().map_err(refuse)?;
-        let group = format!("{}.{suffix}", rules.group);
+        let group = match rules.literal_group {
+            true => rules.group.clone(),
+            false => format!("{}.{suffix}", rules.group),
+        };
         Ok(Self {
             api_version: format!("{group}/{}", rules.version),
             group,
@@ -259,9 +268,12 @@ fn has_type_fields(descriptor: &MessageDescriptor) -> bool {
 }
 
 fn check_names(rules: &KindRules) -> Result<(), String> {
-    let required =
-        [("group", &rules.group), ("version", &rules.version), ("plural", &rules.plural)];
-    for (what, value) in required {
+    if rules.literal_group && !rules.group.split('.').all(crate::validate::is_name) {
+        return Err(format!("group {:?} must be a lower-case DNS name", rules.group));
+    }
+    let group = (!rules.literal_group).then_some(("group", &rules.group));
+    let others = [("version", &rules.version), ("plural", &rules.plural)];
+    for (what, value) in group.into_iter().chain(others) {
         if !crate::validate::is_name(value) {
             return Err(format!("{what} {value:?} must be a lower-case DNS label"));
         }
@@ -325,6 +337,7 @@ impl MetaFields {
             creation_timestamp: get("creation_timestamp")?,
             deletion_timestamp: get("deletion_timestamp")?,
             finalizers: get("finalizers")?,
+            managed_fields: get("managed_fields")?,
         })
     }
 }

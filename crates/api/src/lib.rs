@@ -47,7 +47,7 @@ pub use manifest::{
     FILE_BYTES_MAX, Manifest, ManifestError, ManifestErrors, NODES_MAX, Position, parse_manifests,
     value_to_yaml,
 };
-pub use object::{Decoded, Object, ObjectError, ObjectList};
+pub use object::{Decoded, Encoded, Form, Object, ObjectError, ObjectList};
 pub use schema::{
     Element, FieldSchema, MessageId, MessageSchema, OneofSchema, Scalar, Schema, Shape, WellKnown,
 };
@@ -55,7 +55,7 @@ pub use scheme::{
     DEFAULT_GROUP_SUFFIX, ReadError, RegistrationError, ResolveError, SYSTEM_PROJECT, Scheme,
     SchemeBuilder, SchemeError,
 };
-pub use select::{FieldSelector, LabelSelector, SelectorError};
+pub use select::{FieldSelector, LabelSelector, SelectorError, terms};
 pub use table::{Cell, age, human_duration, table_cells};
 pub use validate::{is_label_value, is_name, is_qualified_name, validate};
 pub use violation::{PROBLEMS_MAX, Reason, Violation};

@@ -2,9 +2,6 @@
 use crate::process::{Process, free_port, listening};
 use std::path::Path;
 use std::process::Command;
-use tonic::codegen::http::uri::PathAndQuery;
-use tonic::transport::Channel;
-use tonic_prost::ProstCodec;
 
 /// The two calls that are compared, with the fields that they need.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -22,38 +19,24 @@ struct RangeRequest {
     key: Vec<u8>,
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-struct Ignored {}
-
 /// A client with a connection of its own.
 pub struct Client {
-    grpc: tonic::client::Grpc<Channel>,
+    grpc: crate::grpc::Client,
 }
 
 impl Client {
     pub async fn connect(address: &str) -> anyhow::Result<Self> {
-        let channel = Channel::from_shared(format!("http://{address}"))?.connect().await?;
-        Ok(Self { grpc: tonic::client::Grpc::new(channel) })
+        Ok(Self { grpc: crate::grpc::Client::connect(address).await? })
     }
 
     pub async fn put(&mut self, key: &str, value: &str) -> anyhow::Result<()> {
         let request = PutRequest { key: key.into(), value: value.into() };
-        self.call("/etcdserverpb.KV/Put", request).await
+        self.grpc.call("/etcdserverpb.KV/Put", &request).await.map(drop)
     }
 
     pub async fn get(&mut self, key: &str) -> anyhow::Result<()> {
-        self.call("/etcdserverpb.KV/Range", RangeRequest { key: key.into() }).await
-    }
-
-    async fn call<M>(&mut self, path: &'static str, message: M) -> anyhow::Result<()>
-    where
-        M: prost::Message + Send + Sync + 'static,
-    {
-        self.grpc.ready().await?;
-        let codec = ProstCodec::<M, Ignored>::default();
-        let path = PathAndQuery::from_static(path);
-        self.grpc.unary(tonic::Request::new(message), path, codec).await?;
-        Ok(())
+        let request = RangeRequest { key: key.into() };
+        self.grpc.call("/etcdserverpb.KV/Range", &request).await.map(drop)
     }
 }
 

@@ -4,6 +4,7 @@
 //! Not in it: assertions. Machines are noisy; a benchmark prints, and people compare.
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 pub mod etcd;
+pub mod grpc;
 pub mod load;
 pub mod process;
 pub mod table;

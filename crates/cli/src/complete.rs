@@ -130,7 +130,11 @@ fn ask(
     line: &Line,
     question: impl AsyncFnOnce(&Session) -> anyhow::Result<Vec<String>>,
 ) -> Vec<String> {
-    let global = Global { context: line.option("context"), config: line.path("config"), log: None };
+    let global = Global {
+        context: line.option("context"),
+        config: line.path("config"),
+        ..Global::default()
+    };
     let tls = Tls {
         root: line.path("root"),
         certificate: line.path("certificate"),

@@ -15,6 +15,8 @@ mod complete;
 mod connection;
 mod definitions;
 mod exit;
+mod figures;
+mod hiding;
 mod kinds;
 mod logging;
 mod manifests;

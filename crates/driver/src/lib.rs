@@ -11,7 +11,7 @@
 //! deadlines and cancellations, gives one answer per idempotency key, and caches classes and secrets
 //! by revision. `docs/write-a-driver.md` is the guide, `examples/memory.rs` a whole driver.
 //!
-//! Owns: the driver's side of the wire contract, and the drivers `aws` and `process`. Not in it:
+//! Owns: the driver's side of the wire contract, and the drivers `aws`, `process` and `qemu`. Not in it:
 //! when a machine is made or deleted (the server decides), agents, certificates (the caller brings
 //! a TLS configuration).
 #[cfg(feature = "aws")]
@@ -23,6 +23,10 @@ mod error;
 mod model;
 #[cfg(all(feature = "process", target_os = "linux"))]
 pub mod process;
+#[cfg(all(feature = "qemu", target_os = "linux"))]
+pub mod qemu;
+#[cfg(all(any(feature = "process", feature = "qemu"), target_os = "linux"))]
+mod records;
 mod run;
 mod wire;
 mod work;

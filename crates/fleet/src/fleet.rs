@@ -3,11 +3,13 @@ use crate::agents::assignments::Assignments;
 use crate::agents::logs::Logs;
 use crate::agents::nodes::Nodes;
 use crate::agents::states::States;
+use crate::agents::volumes;
 use crate::middleware::Senders;
 use crate::workloads::{INSTANCES_FINALIZER, validate};
 use orrery_api::{Object, SchemeBuilder};
 use orrery_hub::{Error, Hub, HubBuilder, Resources};
 use orrery_proto::apps::v1::{Workload, WorkloadInstance};
+use orrery_proto::storage::v1::VolumeAttachment;
 use orrery_runtime::{OnEnd, Reflector, Tasks};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -21,7 +23,7 @@ pub struct Fleet {
     logs: Arc<Logs>,
     workloads: Resources<Workload>,
     instances: Resources<WorkloadInstance>,
-    synced: [watch::Receiver<bool>; 2],
+    synced: [watch::Receiver<bool>; 3],
 }
 
 impl Fleet {
@@ -46,7 +48,12 @@ impl Fleet {
         let senders = Arc::new(Senders::default());
         let mut workloads = Reflector::<Workload>::new(hub.resources()?);
         let mut instances = Reflector::<WorkloadInstance>::new(hub.resources()?);
-        let assignments = Arc::new(Assignments::new(senders.clone(), workloads.view()));
+        let mut attachments =
+            Reflector::<VolumeAttachment>::indexed(hub.resources()?, volumes::by_place);
+        let assignments = Assignments::new(senders.clone(), workloads.view(), attachments.view());
+        let assignments = Arc::new(assignments);
+        let index = assignments.clone();
+        attachments.on_change(move |change| index.take_attachment(change));
         let index = assignments.clone();
         instances.on_change(move |change| index.take(change));
         let index = assignments.clone();
@@ -57,12 +64,13 @@ impl Fleet {
             logs: Arc::new(Logs::new(senders.clone())),
             workloads: hub.resources()?,
             instances: hub.resources()?,
-            synced: [instances.synced(), workloads.synced()],
+            synced: [instances.synced(), workloads.synced(), attachments.synced()],
             senders,
             assignments,
         };
         let stop = tasks.stop_token();
         tasks.spawn("fleet-instances", OnEnd::StopAll, instances.run(stop.clone()));
+        tasks.spawn("fleet-attachments", OnEnd::StopAll, attachments.run(stop.clone()));
         tasks.spawn("fleet-workloads", OnEnd::StopAll, workloads.run(stop));
         Ok(Arc::new(fleet))
     }

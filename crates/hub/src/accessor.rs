@@ -5,12 +5,12 @@ use crate::options::{
     WatchEvent, WatchOptions,
 };
 use async_trait::async_trait;
-use futures::stream::BoxStream;
-use orrery_api::{Kind, Object};
+use futures::stream::{BoxStream, StreamExt};
+use orrery_api::{Encoded, Kind, Object};
 use std::sync::Arc;
 
 /// Changes, in order, none skipped. It ends with an error when it cannot go on; list again then.
-pub type WatchStream = BoxStream<'static, Result<WatchEvent, Error>>;
+pub type WatchStream<T = Object> = BoxStream<'static, Result<WatchEvent<T>, Error>>;
 
 /// Reads and writes the resources of one kind, in its hub version.
 ///
@@ -39,6 +39,24 @@ pub trait Accessor: Send + Sync + 'static {
 
     /// Every change after a revision; or everything that is there, a bookmark, then every change.
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream, Error>;
+
+    /// As [`Accessor::get`], for those who only pass the object on. A layer that changes what is
+    /// read need not care: unless it says otherwise, these three follow from the others. One that
+    /// lets reads pass hands them through, and nothing is decoded on the way.
+    async fn get_encoded(&self, options: GetOptions) -> Result<Encoded, Error> {
+        self.get(options).await.map(Encoded::from)
+    }
+
+    /// As [`Accessor::list`], for those who only pass the objects on.
+    async fn list_encoded(&self, options: ListOptions) -> Result<Page<Encoded>, Error> {
+        self.list(options).await?.try_map(|object| Ok(Encoded::from(object)))
+    }
+
+    /// As [`Accessor::watch`], for those who only pass the objects on.
+    async fn watch_encoded(&self, options: WatchOptions) -> Result<WatchStream<Encoded>, Error> {
+        let events = self.watch(options).await?;
+        Ok(events.map(|event| event?.try_map(|object| Ok(Encoded::from(object)))).boxed())
+    }
 }
 
 /// Accessor in, accessor out: acts before or after each call.

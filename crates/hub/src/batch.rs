@@ -1,7 +1,7 @@
 //! Several writes in one commit: all of them happen, or none.
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::store_accessor::from_store;
+use crate::refusal::from_store;
 use orrery_store::{Op, Revision};
 use parking_lot::Mutex;
 use std::sync::Arc;

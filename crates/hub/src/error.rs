@@ -2,6 +2,7 @@
 use crate::ownership::FieldConflict;
 use orrery_api::Violation;
 use orrery_store::Revision;
+use std::time::Duration;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -26,12 +27,18 @@ pub enum Error {
     /// The history that was asked for is gone: list again.
     #[error("revision {requested} is too old, the oldest that is kept is {oldest}; list again")]
     Expired { requested: Revision, oldest: Revision },
+    /// Whoever acted alone no longer may: its lease has ended, so nothing was written.
+    #[error("the lease {lease:?} has ended, so another may act now; nothing was written")]
+    Fenced { lease: String },
     #[error("{0}")]
     BadRequest(String),
     #[error("{0}")]
     Forbidden(String),
     #[error("the request is too large: {0}")]
     TooLarge(String),
+    /// Somebody asks for more than their share; the same request succeeds later.
+    #[error("{message}")]
+    TooManyRequests { message: String, retry_after: Duration },
     /// The store cannot answer now; the same request may succeed later.
     #[error("store unavailable: {0}")]
     Unavailable(String),
@@ -44,7 +51,7 @@ impl Error {
     /// Whether the same request may succeed later, unchanged.
     pub fn retryable(&self) -> bool {
         match self {
-            Self::Unavailable(_) | Self::Conflict { .. } => true,
+            Self::Unavailable(_) | Self::Conflict { .. } | Self::TooManyRequests { .. } => true,
             Self::NotFound { .. }
             | Self::AlreadyExists { .. }
             | Self::BeingDeleted { .. }
@@ -53,6 +60,7 @@ impl Error {
             | Self::ProjectNotFound { .. }
             | Self::ProjectTerminating { .. }
             | Self::Expired { .. }
+            | Self::Fenced { .. }
             | Self::BadRequest(_)
             | Self::Forbidden(_)
             | Self::TooLarge(_)
@@ -65,12 +73,13 @@ impl Error {
         match self {
             Self::NotFound { .. } | Self::ProjectNotFound { .. } => "NotFound",
             Self::AlreadyExists { .. } | Self::BeingDeleted { .. } => "AlreadyExists",
-            Self::Conflict { .. } | Self::ApplyConflict { .. } => "Conflict",
+            Self::Conflict { .. } | Self::ApplyConflict { .. } | Self::Fenced { .. } => "Conflict",
             Self::Invalid { .. } => "Invalid",
             Self::ProjectTerminating { .. } | Self::Forbidden(_) => "Forbidden",
             Self::Expired { .. } => "Expired",
             Self::BadRequest(_) => "BadRequest",
             Self::TooLarge(_) => "RequestEntityTooLarge",
+            Self::TooManyRequests { .. } => "TooManyRequests",
             Self::Unavailable(_) => "ServiceUnavailable",
             Self::Internal(_) => "InternalError",
         }

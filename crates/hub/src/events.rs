@@ -1,4 +1,8 @@
 //! Events: what happened to a resource, counted instead of repeated.
+mod limiter;
+
+use self::limiter::Limiter;
+pub use self::limiter::limited;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::hub::Hub;
@@ -7,6 +11,7 @@ use crate::typed::Resources;
 use orrery_api::SYSTEM_PROJECT;
 use orrery_proto::core::v1::{Event, EventSpec, ObjectReference};
 use orrery_proto::meta::v1::ObjectMeta;
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
@@ -34,6 +39,7 @@ pub struct Recorder {
     events: Resources<Event>,
     clock: Arc<dyn Clock>,
     source: &'static str,
+    limiter: Arc<Mutex<Limiter>>,
 }
 
 /// Bytes of a message that are kept, as the definition of events allows; the rest is cut off.
@@ -41,12 +47,18 @@ const MESSAGE_MAX: usize = 1024;
 
 impl Recorder {
     pub fn new(hub: &Hub, source: &'static str) -> Result<Self, Error> {
-        Ok(Self { events: hub.resources()?, clock: hub.clock().clone(), source })
+        let (events, clock) = (hub.resources()?, hub.clock().clone());
+        Ok(Self { events, clock, source, limiter: Arc::default() })
     }
 
-    /// Tells of it. An event that cannot be written is logged and holds up nobody.
+    /// Tells of it. An event that cannot be written is logged and holds up nobody; what happens too
+    /// often to one resource is counted, and told with the next one that may be.
     pub async fn record(&self, happening: Happening) {
-        match self.write(&happening).await {
+        let (uid, reason) = (happening.regarding.uid(), happening.reason);
+        let Some(times) = self.limiter.lock().take(uid, reason, self.clock.now().seconds) else {
+            return;
+        };
+        match self.write(&happening, times).await {
             // A project that goes takes its events along.
             Ok(()) | Err(Error::ProjectTerminating { .. } | Error::ProjectNotFound { .. }) => {}
             Err(error) => {
@@ -56,9 +68,9 @@ impl Recorder {
     }
 
     /// Several may tell of the same at once; each of them counts.
-    async fn write(&self, happening: &Happening) -> Result<(), Error> {
+    async fn write(&self, happening: &Happening, times: i64) -> Result<(), Error> {
         loop {
-            match self.count(happening).await {
+            match self.count(happening, times).await {
                 Err(Error::Conflict { .. } | Error::AlreadyExists { .. }) => {
                     tokio::task::yield_now().await;
                 }
@@ -67,7 +79,7 @@ impl Recorder {
         }
     }
 
-    async fn count(&self, happening: &Happening) -> Result<(), Error> {
+    async fn count(&self, happening: &Happening, times: i64) -> Result<(), Error> {
         let name = self.name(happening);
         let before = self.events.find(&name).await?;
         let revision = before.as_ref().and_then(|event| event.metadata.as_ref());
@@ -80,7 +92,7 @@ impl Recorder {
             ..ObjectMeta::default()
         };
         let (exists, before) = (before.is_some(), before.and_then(|event| event.spec));
-        let spec = Some(self.next(happening, before));
+        let spec = Some(self.next(happening, before, times));
         let event = Event { metadata: Some(metadata), spec, ..Event::default() };
         if exists {
             return self.events.apply(&event).await.map(|_| ());
@@ -88,14 +100,14 @@ impl Recorder {
         self.events.create(&event).await.map(|_| ())
     }
 
-    fn next(&self, happening: &Happening, before: Option<EventSpec>) -> EventSpec {
+    fn next(&self, happening: &Happening, before: Option<EventSpec>, times: i64) -> EventSpec {
         let now = self.clock.now();
         EventSpec {
             regarding: Some(happening.regarding.clone()),
             reason: Some(happening.reason.to_owned()),
             message: Some(cut(&happening.message)),
             r#type: Some(format!("{:?}", happening.severity)),
-            count: Some(before.as_ref().map_or(0, EventSpec::count).saturating_add(1)),
+            count: Some(before.as_ref().map_or(0, EventSpec::count).saturating_add(times)),
             first_timestamp: before.and_then(|spec| spec.first_timestamp).or(Some(now)),
             last_timestamp: Some(now),
             source: Some(self.source.to_owned()),

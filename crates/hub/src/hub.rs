@@ -2,10 +2,12 @@
 use crate::accessor::{Accessor, Layer};
 use crate::clock::{Clock, SystemClock};
 use crate::error::Error;
+use crate::index::ObjectTerms;
 use crate::keys::Keys;
-use crate::layers::admission::{Admission, OnCreate};
+use crate::layers::admission::{Admission, OnCreate, OnWrite};
 use crate::layers::fence::Fence;
 use crate::layers::hydrate::Hydrate;
+use crate::parts::PartsAccessor;
 use crate::projects::Projects;
 use crate::store_accessor::StoreAccessor;
 use crate::typed::Resources;
@@ -37,6 +39,7 @@ impl Hub {
             store,
             clock: Arc::new(SystemClock),
             on_create: HashMap::new(),
+            on_write: HashMap::new(),
             layers: HashMap::new(),
             replaced: HashMap::new(),
         }
@@ -44,9 +47,12 @@ impl Hub {
 
     /// A hub on a store in memory that is gone with it, for tests.
     pub async fn in_memory(scheme: Arc<Scheme>) -> Result<HubBuilder, Error> {
-        let options = orrery_store::StoreOptions::default();
+        let options = orrery_store::StoreOptions {
+            terms: Some(Arc::new(ObjectTerms::new(&scheme))),
+            ..orrery_store::StoreOptions::default()
+        };
         let store = Store::start(orrery_store::memory(), options).await;
-        Ok(Self::builder(scheme, store.map_err(crate::store_accessor::from_store)?))
+        Ok(Self::builder(scheme, store.map_err(crate::refusal::from_store)?))
     }
 
     pub fn scheme(&self) -> &Arc<Scheme> {
@@ -104,6 +110,7 @@ pub struct HubBuilder {
     store: Store,
     clock: Arc<dyn Clock>,
     on_create: HashMap<String, OnCreate>,
+    on_write: HashMap<String, OnWrite>,
     layers: HashMap<String, Vec<Arc<dyn Layer>>>,
     replaced: HashMap<String, Arc<dyn Accessor>>,
 }
@@ -117,6 +124,12 @@ impl HubBuilder {
     /// What every new object of a kind gets. `message` is the full name of the kind's message.
     pub fn on_create(mut self, message: &str, hook: OnCreate) -> Self {
         self.on_create.insert(message.to_owned(), hook);
+        self
+    }
+
+    /// Brings what is given into the form that is kept, before anything else looks at it.
+    pub fn on_write(mut self, message: &str, hook: OnWrite) -> Self {
+        self.on_write.insert(message.to_owned(), hook);
         self
     }
 
@@ -157,12 +170,28 @@ impl HubBuilder {
         let message = kind.full_name().to_owned();
         let keys = Keys::of(&kind, self.scheme.group_suffix());
         let innermost = self.replaced.remove(&message).unwrap_or_else(|| {
-            let stored = StoreAccessor::new(kind, keys, self.store.clone());
-            Arc::new(Hydrate::new(Arc::new(stored), projects.clone()))
+            let stored = self.stored(kind, keys);
+            Arc::new(Hydrate::new(stored, projects.clone()))
         });
         let layers = self.layers.remove(&message).unwrap_or_default();
         let layered = layers.iter().fold(innermost, |inner, layer| layer.wrap(inner));
         let on_create = self.on_create.get(&message).copied();
-        Arc::new(Admission::new(layered, self.clock.clone(), on_create))
+        let on_write = self.on_write.get(&message).copied();
+        Arc::new(Admission::new(layered, self.clock.clone(), on_create, on_write))
+    }
+
+    /// The objects of a kind in the store: as they are, or in the stored form that the scheme has
+    /// for them.
+    fn stored(&self, kind: Arc<Kind>, keys: Keys) -> Arc<dyn Accessor> {
+        let store = self.store.clone();
+        let form = self
+            .scheme
+            .spokes(&kind)
+            .iter()
+            .find(|spoke| spoke.parts.iter().all(|part| part.internal()));
+        match form {
+            Some(form) => Arc::new(PartsAccessor::new(form.clone(), keys, store)),
+            None => Arc::new(StoreAccessor::new(kind, keys, store)),
+        }
     }
 }

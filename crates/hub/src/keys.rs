@@ -2,8 +2,10 @@
 //!
 //! `objects/<group>/<Kind>/<project id>/<name>`: the group stands without its suffix, so that an
 //! installation can change the suffix; the version is not part of the key, because one stored form
-//! serves all of them; projects stand as ids, so that a name can be given again.
-use orrery_api::{Kind, SYSTEM_PROJECT};
+//! serves all of them; projects stand as ids, so that a name can be given again. Where an object is
+//! stored as several resources, the others stand beside the first, all of one object together:
+//! `objects/<group>/<Kind>.parts/<project id>/<name>/<Part>/<part's name>`.
+use orrery_api::{Kind, SYSTEM_PROJECT, Scheme};
 
 const ROOT: &str = "objects";
 
@@ -33,9 +35,27 @@ impl Keys {
         format!("{}{}/", self.prefix, or_system(project_id))
     }
 
+    /// What the keys of all objects and of all their parts begin with, and perhaps others.
+    pub fn all_with_parts(&self) -> &str {
+        self.prefix.trim_end_matches('/')
+    }
+
+    /// Of the parts of one object, beside the first.
+    pub fn parts(&self, project_id: &str, name: &str) -> String {
+        let kind = self.all_with_parts();
+        format!("{kind}.parts/{}/{name}/", or_system(project_id))
+    }
+
     pub fn object(&self, project_id: &str, name: &str) -> String {
         format!("{}{}/{name}", self.prefix, or_system(project_id))
     }
+}
+
+/// Where the objects are kept that have secrets among their fields, whole: what was applied stands in
+/// their annotations too.
+pub fn secret_prefixes(scheme: &Scheme) -> Vec<String> {
+    let kept = scheme.all_kinds().filter(|kind| kind.spoke_of().is_none() && kind.has_secrets());
+    kept.map(|kind| Keys::of(kind, scheme.group_suffix()).prefix).collect()
 }
 
 fn or_system(project_id: &str) -> &str {

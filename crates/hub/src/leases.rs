@@ -1,12 +1,12 @@
 //! Leases: who may act alone.
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::store_accessor::from_store;
+use crate::refusal::from_store;
 use orrery_store::Lease;
 use std::time::Duration;
 
 /// Where the store keeps leases.
-const PREFIX: &str = "leases/";
+pub(crate) const LEASES: &str = "leases/";
 
 impl Hub {
     /// Takes a lease; `None` when another holds it.
@@ -32,7 +32,7 @@ impl Hub {
     /// Whether anybody holds the lease.
     pub async fn is_held(&self, name: &str) -> Result<bool, Error> {
         // The cache holds objects only.
-        let entry = self.store().engine().get(&format!("{PREFIX}{name}")).await;
+        let entry = self.store().engine().get(&format!("{LEASES}{name}")).await;
         Ok(entry.map_err(from_store)?.is_some())
     }
 }

@@ -18,14 +18,18 @@ mod cursor;
 mod error;
 pub mod events;
 mod hub;
+mod index;
 mod keys;
 mod layers;
 mod leases;
 mod merge;
 mod options;
 pub mod ownership;
+mod parts;
 pub mod patch;
 mod projects;
+mod recent;
+mod refusal;
 mod store_accessor;
 mod typed;
 mod watch;
@@ -36,8 +40,9 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use cursor::Cursor;
 pub use error::Error;
 pub use hub::{Hub, HubBuilder};
-pub use keys::OBJECTS;
-pub use layers::admission::OnCreate;
+pub use index::ObjectTerms;
+pub use keys::{OBJECTS, secret_prefixes};
+pub use layers::admission::{OnCreate, OnWrite};
 pub use options::{
     Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, Merge, ObjectName,
     Outcome, Page, Part, Precondition, Propagation, StatusOptions, WatchEvent, WatchOptions,

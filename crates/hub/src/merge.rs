@@ -43,8 +43,9 @@ pub fn updated(
 
 /// A change of the spec is a new generation.
 pub fn counted(mut next: Object, old: &Object) -> Object {
-    let changed = !next.same_spec(old);
-    next.update_meta(|meta| meta.generation += i64::from(changed));
+    if !next.same_spec(old) {
+        next.update_meta(|meta| meta.generation += 1);
+    }
     next
 }
 

@@ -64,8 +64,8 @@ pub struct ListOptions {
 
 /// A part of a list.
 #[derive(Clone, Debug)]
-pub struct Page {
-    pub items: Vec<Object>,
+pub struct Page<T = Object> {
+    pub items: Vec<T>,
     /// The revision that the whole list is true at; a watch goes on from here.
     pub revision: Revision,
     /// Hand it back for the next page; absent at the end.
@@ -239,13 +239,34 @@ pub struct WatchOptions {
     pub bookmark_interval: Option<Duration>,
 }
 
+impl<T> Page<T> {
+    /// The same page of what `change` makes of its items.
+    pub fn try_map<U, E>(self, change: impl FnMut(T) -> Result<U, E>) -> Result<Page<U>, E> {
+        let Self { items, revision, continue_from, remaining } = self;
+        let items = items.into_iter().map(change).collect::<Result<_, _>>()?;
+        Ok(Page { items, revision, continue_from, remaining })
+    }
+}
+
 /// One change that a watcher sees.
 #[derive(Clone, Debug)]
-pub enum WatchEvent {
-    Added(Object),
-    Modified(Object),
+pub enum WatchEvent<T = Object> {
+    Added(T),
+    Modified(T),
     /// The object as it was last, at the revision of its deletion.
-    Deleted(Object),
+    Deleted(T),
     /// Everything up to here has been seen.
     Bookmark(Revision),
+}
+
+impl<T> WatchEvent<T> {
+    /// The same change of what `change` makes of its object.
+    pub fn try_map<U, E>(self, change: impl FnOnce(T) -> Result<U, E>) -> Result<WatchEvent<U>, E> {
+        Ok(match self {
+            Self::Added(object) => WatchEvent::Added(change(object)?),
+            Self::Modified(object) => WatchEvent::Modified(change(object)?),
+            Self::Deleted(object) => WatchEvent::Deleted(change(object)?),
+            Self::Bookmark(revision) => WatchEvent::Bookmark(revision),
+        })
+    }
 }

@@ -6,7 +6,8 @@
 use crate::error::Error;
 use crate::keys::Keys;
 use crate::layers::project_end::Gone;
-use crate::store_accessor::{decode, from_store};
+use crate::refusal::from_store;
+use crate::store_accessor::decode;
 use futures::FutureExt as _;
 use orrery_api::Kind;
 use orrery_store::{Entry, Event, Expect, Op, Revision, Snapshot, Store, Watcher};

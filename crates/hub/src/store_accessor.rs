@@ -5,14 +5,18 @@
 use crate::accessor::{Accessor, WatchStream};
 use crate::cursor::Cursor;
 use crate::error::Error;
+use crate::index;
 use crate::keys::Keys;
 use crate::options::{
     Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, ObjectName, Outcome,
     Page, Precondition, StatusOptions, WatchOptions,
 };
+use crate::recent::Recent;
+use crate::refusal::{self, from_store};
 use crate::watch;
 use async_trait::async_trait;
-use orrery_api::{Kind, Object};
+use futures::StreamExt;
+use orrery_api::{Encoded, FieldSelector, Kind, LabelSelector, Object, ObjectError};
 use orrery_store::{Entry, Expect, Op, Revision, Snapshot, Store};
 use std::sync::Arc;
 
@@ -21,28 +25,21 @@ pub struct StoreAccessor {
     kind: Arc<Kind>,
     keys: Keys,
     store: Store,
+    recent: Arc<Recent>,
 }
 
 impl StoreAccessor {
     pub fn new(kind: Arc<Kind>, keys: Keys, store: Store) -> Self {
-        Self { kind, keys, store }
+        Self { kind, keys, store, recent: Arc::default() }
     }
 
     fn key(&self, name: &ObjectName) -> String {
         self.keys.object(&name.project, &name.name)
     }
 
-    fn not_found(&self, name: &ObjectName) -> Error {
-        Error::NotFound {
-            kind: self.kind.qualified_plural(),
-            project: name.project.clone(),
-            name: name.name.clone(),
-        }
-    }
-
     async fn entry(&self, name: &ObjectName) -> Result<Arc<Entry>, Error> {
         let entry = self.store.get(&self.key(name)).await.map_err(from_store)?;
-        entry.ok_or_else(|| self.not_found(name))
+        entry.ok_or_else(|| refusal::not_found(&self.kind, name))
     }
 
     async fn expectation(&self, name: &ObjectName, wanted: Precondition) -> Result<Expect, Error> {
@@ -63,29 +60,41 @@ impl StoreAccessor {
         ops.extend(guards);
         self.store.commit(ops).await.map_err(|error| match error {
             orrery_store::Error::Conflict { key, expected, actual } if key == own => {
-                self.conflict(name, expected, actual)
+                refusal::conflict(&self.kind, name, expected, actual)
             }
             other => from_store(other),
         })
     }
 
-    fn conflict(&self, name: &ObjectName, expected: Expect, actual: Option<Revision>) -> Error {
-        let kind = self.kind.qualified_plural();
-        let ObjectName { project, name } = name.clone();
-        match (expected, actual) {
-            (Expect::Absent, _) => Error::AlreadyExists { kind, project, name },
-            (Expect::Present, None) => Error::NotFound { kind, project, name },
-            (Expect::At(at), None) | (Expect::CreatedAt(at), None) => {
-                Error::Conflict { kind, name, message: format!("it was at {at} and is gone") }
+    /// The first of these entries that are selected, and where to go on. `all` is how many there are
+    /// from the first of these on, asked only where a page ends before its list.
+    fn page<'a>(
+        &self,
+        revision: Revision,
+        entries: impl Iterator<Item = &'a Arc<Entry>>,
+        options: &ListOptions,
+        all: impl FnOnce() -> u64,
+    ) -> Result<Page<Encoded>, Error> {
+        let mut page = Page { items: Vec::new(), revision, continue_from: None, remaining: None };
+        let mut last: Option<&Arc<Entry>> = None;
+        for entry in entries {
+            let found = encode_at(&self.kind, entry, entry.modified)?;
+            if !fits(&found, &options.labels, &options.fields)? {
+                continue;
             }
-            (expected, Some(actual)) => Error::Conflict {
-                kind,
-                name,
-                message: format!(
-                    "it is at revision {actual}, expected {expected:?}; read it again"
-                ),
-            },
+            if 0 < options.limit && page.items.len() == options.limit {
+                let selects = !options.labels.is_empty() || !options.fields.is_empty();
+                let remaining = (!selects).then(|| all().saturating_sub(options.limit as u64));
+                page.remaining = remaining;
+                let after = last.map(|last| last.key.to_string());
+                let cursor = after.map(|after| Cursor { revision, after, remaining });
+                page.continue_from = cursor.map(|cursor| cursor.encode());
+                break;
+            }
+            page.items.push(found);
+            last = Some(entry);
         }
+        Ok(page)
     }
 
     async fn snapshot(&self, at: Option<Revision>) -> Result<Snapshot, Error> {
@@ -108,50 +117,7 @@ impl Accessor for StoreAccessor {
     }
 
     async fn list(&self, options: ListOptions) -> Result<Page, Error> {
-        let cursor = options.continue_from.as_deref().map(Cursor::decode).transpose()?;
-        let at = cursor.as_ref().map(|cursor| cursor.revision).or(options.at);
-        let snapshot = self.snapshot(at).await?;
-        // A list of one name in one project is a look-up, not a scan.
-        let prefix = match (&options.project, options.fields.exact("metadata.name")) {
-            (Some(id), Some(name)) => self.keys.object(id, name),
-            (Some(id), None) => self.keys.project(id),
-            (None, _) => self.keys.all().to_owned(),
-        };
-        let (after, known) = match cursor {
-            None => (None, None),
-            Some(cursor) if cursor.after.starts_with(&prefix) => {
-                (Some(cursor.after), cursor.remaining)
-            }
-            Some(_) => return Err(foreign_token()),
-        };
-        let mut page = Page {
-            items: Vec::new(),
-            revision: snapshot.revision(),
-            continue_from: None,
-            remaining: None,
-        };
-        let mut last_key = None;
-        // No key is empty, so everything comes after the empty one.
-        for entry in snapshot.range_after(&prefix, after.as_deref().unwrap_or_default()) {
-            let object = decode(&self.kind, entry)?;
-            if !options.labels.matches(&object) || !options.fields.matches(&object) {
-                continue;
-            }
-            if 0 < options.limit && page.items.len() == options.limit {
-                // Only the first page counts: the others know what the one before has left.
-                let selects = !options.labels.is_empty() || !options.fields.is_empty();
-                let given = options.limit as u64;
-                let all = || known.unwrap_or_else(|| snapshot.range(&prefix).count() as u64);
-                page.remaining = (!selects).then(|| all().saturating_sub(given));
-                let (revision, remaining) = (page.revision, page.remaining);
-                let cursor = last_key.map(|after| Cursor { revision, after, remaining });
-                page.continue_from = cursor.map(|cursor| cursor.encode());
-                break;
-            }
-            page.items.push(object);
-            last_key = Some(entry.key.to_string());
-        }
-        Ok(page)
+        self.list_encoded(options).await?.try_map(Encoded::into_object).map_err(unreadable)
     }
 
     async fn apply(&self, mut object: Object, options: ApplyOptions) -> Result<Applied, Error> {
@@ -159,19 +125,21 @@ impl Accessor for StoreAccessor {
         let expect = self.expectation(&name, options.precondition).await?;
         let created = expect == Expect::Absent;
         let outcome = if created { Outcome::Created } else { Outcome::Changed };
-        let before = object.update_meta(|meta| std::mem::take(&mut meta.resource_version));
+        let before = object.resource_version().to_owned();
+        object.set_resource_version("");
         let put = Op::put(self.key(&name), object.encode(), expect);
         let revision = if let Some(batch) = options.batch {
-            let put = if options.dry_run { checked(put) } else { put };
+            let put = if options.dry_run { refusal::checked(put) } else { put };
             batch.add(std::iter::once(put).chain(options.guards));
             before
         } else if options.dry_run {
-            self.commit(checked(put), &name, checks(options.guards)).await?;
+            let checks = refusal::checks(options.guards);
+            self.commit(refusal::checked(put), &name, checks).await?;
             before
         } else {
             self.commit(put, &name, options.guards).await?.to_string()
         };
-        object.update_meta(|meta| meta.resource_version = revision);
+        object.set_resource_version(&revision);
         Ok(Applied { object, outcome })
     }
 
@@ -181,16 +149,17 @@ impl Accessor for StoreAccessor {
         let mut object = decode(&self.kind, &entry)?;
         let delete = Op::delete(self.key(&options.name), at);
         if let Some(batch) = options.batch {
-            let delete = if options.dry_run { checked(delete) } else { delete };
+            let delete = if options.dry_run { refusal::checked(delete) } else { delete };
             batch.add(std::iter::once(delete).chain(options.guards));
             return Ok(Deleted { object, gone: true });
         }
         if options.dry_run {
-            self.commit(checked(delete), &options.name, checks(options.guards)).await?;
+            let checks = refusal::checks(options.guards);
+            self.commit(refusal::checked(delete), &options.name, checks).await?;
             return Ok(Deleted { object, gone: true });
         }
         let revision = self.commit(delete, &options.name, options.guards).await?;
-        object.update_meta(|meta| meta.resource_version = revision.to_string());
+        object.set_resource_version(&revision.to_string());
         Ok(Deleted { object, gone: true })
     }
 
@@ -203,57 +172,87 @@ impl Accessor for StoreAccessor {
     }
 
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream, Error> {
-        watch::open(&self.store, &self.kind, &self.keys, options).await
+        let events = self.watch_encoded(options).await?;
+        Ok(events.map(|event| event?.try_map(Encoded::into_object).map_err(unreadable)).boxed())
+    }
+
+    async fn get_encoded(&self, options: GetOptions) -> Result<Encoded, Error> {
+        let entry = self.entry(&options.name).await?;
+        encode_at(&self.kind, &entry, entry.modified)
+    }
+
+    async fn list_encoded(&self, options: ListOptions) -> Result<Page<Encoded>, Error> {
+        let cursor = options.continue_from.as_deref().map(Cursor::decode).transpose()?;
+        let at = cursor.as_ref().map(|cursor| cursor.revision).or(options.at);
+        let snapshot = self.snapshot(at).await?;
+        // A list of one name in one project is a look-up, not a scan.
+        let project = options.project.as_deref().or(options.fields.exact("metadata.project"));
+        let prefix = match (project, options.fields.exact("metadata.name")) {
+            (Some(id), Some(name)) => self.keys.object(id, name),
+            (Some(id), None) => self.keys.project(id),
+            (None, _) => self.keys.all().to_owned(),
+        };
+        let (after, known) = match cursor {
+            // No key is empty, so everything comes after the empty one.
+            None => (String::new(), None),
+            Some(cursor) if cursor.after.starts_with(&prefix) => (cursor.after, cursor.remaining),
+            Some(_) => return Err(foreign_token()),
+        };
+        let ListOptions { labels, fields, .. } = &options;
+        let revision = snapshot.revision();
+        // Only the first page counts: the others know what the one before has left.
+        let all = || known.unwrap_or_else(|| snapshot.range(&prefix).count() as u64);
+        match index::candidates(&snapshot, &self.kind, &prefix, &after, labels, fields) {
+            Some(keys) => {
+                let entries = keys.iter().filter_map(|key| snapshot.get(key));
+                self.page(revision, entries, &options, all)
+            }
+            None => self.page(revision, snapshot.range_after(&prefix, &after), &options, all),
+        }
+    }
+
+    async fn watch_encoded(&self, options: WatchOptions) -> Result<WatchStream<Encoded>, Error> {
+        watch::open(&self.store, &self.kind, &self.keys, &self.recent, options).await
     }
 }
 
-/// A dry run asks the store whether the write would be accepted, and writes nothing.
-fn checked(op: Op) -> Op {
-    Op::check(op.key().clone(), op.expect())
+/// Whether an object is selected. Nothing is decoded where everything is.
+pub(crate) fn fits(
+    found: &Encoded,
+    labels: &LabelSelector,
+    fields: &FieldSelector,
+) -> Result<bool, Error> {
+    if labels.is_empty() && fields.is_empty() {
+        return Ok(true);
+    }
+    let object = found.object().map_err(unreadable)?;
+    Ok(labels.matches(object) && fields.matches(object))
 }
 
-fn checks(guards: Vec<Op>) -> Vec<Op> {
-    guards.into_iter().map(checked).collect()
+pub(crate) fn unreadable(error: ObjectError) -> Error {
+    Error::Internal(error.to_string())
 }
 
-fn foreign_token() -> Error {
+pub(crate) fn foreign_token() -> Error {
     Error::BadRequest("the continue token belongs to another list; start this one again".into())
 }
 
 /// An entry as the object that it holds.
 pub(crate) fn decode(kind: &Arc<Kind>, entry: &Entry) -> Result<Object, Error> {
-    decode_at(kind, entry, entry.modified)
-}
-
-pub(crate) fn decode_at(
-    kind: &Arc<Kind>,
-    entry: &Entry,
-    revision: Revision,
-) -> Result<Object, Error> {
-    let mut object = Object::decode(kind, &entry.value)
-        .map_err(|error| Error::Internal(format!("cannot read {}: {error}", entry.key)))?;
-    object.update_meta(|meta| meta.resource_version = revision.to_string());
+    let mut object = Object::decode(kind, &entry.value).map_err(|error| damaged(entry, &error))?;
+    object.set_resource_version(&entry.modified.to_string());
     Ok(object)
 }
 
-pub(crate) fn from_store(error: orrery_store::Error) -> Error {
-    use orrery_store::Error as Store;
-    match error {
-        Store::Compacted { requested, oldest } => Error::Expired { requested, oldest },
-        Store::TooLarge { .. } | Store::TooManyOperations { .. } => {
-            Error::TooLarge(error.to_string())
-        }
-        Store::Conflict { ref key, .. } => Error::Conflict {
-            kind: "object".into(),
-            name: key.to_string(),
-            message: "something it depends on changed; try again".into(),
-        },
-        Store::Invalid { .. } | Store::FutureRevision { .. } => {
-            Error::BadRequest(error.to_string())
-        }
-        Store::Unavailable { .. } | Store::Unreachable { .. } | Store::Uncertain { .. } => {
-            Error::Unavailable(error.to_string())
-        }
-        Store::Corrupt { .. } => Error::Internal(error.to_string()),
-    }
+/// An entry as the object that it holds, at a revision, still as bytes.
+pub(crate) fn encode_at(
+    kind: &Arc<Kind>,
+    entry: &Entry,
+    revision: Revision,
+) -> Result<Encoded, Error> {
+    Encoded::at(kind, &entry.value, &revision.to_string()).map_err(|error| damaged(entry, &error))
+}
+
+fn damaged(entry: &Entry, error: &ObjectError) -> Error {
+    Error::Internal(format!("cannot read {}: {error}", entry.key))
 }

@@ -2,7 +2,7 @@
 use crate::accessor::Accessor;
 use crate::error::Error;
 use crate::options::{Applied, ApplyOptions, ListOptions, ObjectName, Outcome};
-use orrery_api::{Kind, Object};
+use orrery_api::{Encoded, Kind, Object};
 use orrery_proto::meta::v1::ObjectMeta;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -30,16 +30,16 @@ impl<T: prost::Message + prost::Name + Default> Resources<T> {
 
     /// The resource of this name, if there is one. A project that is not there has none.
     pub async fn find(&self, name: &ObjectName) -> Result<Option<T>, Error> {
-        match self.accessor.get(name.clone().into()).await {
-            Ok(object) => typed(&object).map(Some),
+        match self.accessor.get_encoded(name.clone().into()).await {
+            Ok(found) => typed_of(&found).map(Some),
             Err(Error::NotFound { .. } | Error::ProjectNotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
     pub async fn list(&self, options: ListOptions) -> Result<Vec<T>, Error> {
-        let page = self.accessor.list(options).await?;
-        page.items.iter().map(typed).collect()
+        let page = self.accessor.list_encoded(options).await?;
+        page.items.iter().map(typed_of).collect()
     }
 
     /// Creates it; an object of that name that is there already is an error.
@@ -94,4 +94,8 @@ impl<T: prost::Message + prost::Name + Default> Resources<T> {
 
 fn typed<T: prost::Message + prost::Name + Default>(object: &Object) -> Result<T, Error> {
     object.typed().map_err(|error| Error::Internal(format!("cannot read {}: {error}", T::NAME)))
+}
+
+fn typed_of<T: prost::Message + prost::Name + Default>(found: &Encoded) -> Result<T, Error> {
+    found.typed().map_err(|error| Error::Internal(format!("cannot read {}: {error}", T::NAME)))
 }

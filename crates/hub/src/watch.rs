@@ -1,12 +1,15 @@
 //! Changes in the store as changes of objects.
 use crate::accessor::WatchStream;
 use crate::error::Error;
+use crate::index;
 use crate::keys::Keys;
 use crate::options::{WatchEvent, WatchOptions};
-use crate::store_accessor::{decode, decode_at, from_store};
+use crate::recent::Recent;
+use crate::refusal::from_store;
+use crate::store_accessor::{encode_at, fits};
 use futures::stream::{self, StreamExt};
-use orrery_api::{FieldSelector, Kind, LabelSelector, Object};
-use orrery_store::{Entry, Event, Revision, Store, Watcher};
+use orrery_api::{Encoded, FieldSelector, Kind, LabelSelector};
+use orrery_store::{Entry, Event, EventBatch, Revision, Snapshot, Store, Watcher};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,39 +18,74 @@ use std::time::Duration;
 /// go on from there even after the history before it is gone.
 pub const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Opens a watch on the stored view of a kind.
+/// How much of what is there is prepared at once for a watcher that begins with it.
+const INITIAL: usize = 64;
+
+/// What one watcher makes of what the store holds.
+pub(crate) trait Reader: Send + Sync + 'static {
+    /// What is there under one key, if this watcher wants it.
+    fn present(&self, snapshot: &Snapshot, entry: &Entry) -> Result<Option<Encoded>, Error>;
+
+    /// What one commit is to this watcher.
+    fn changes(&self, batch: &EventBatch) -> Result<Vec<WatchEvent<Encoded>>, Error>;
+
+    /// The keys of what may be there for this watcher; `None` where every key must be looked at.
+    fn candidates(&self, _snapshot: &Snapshot) -> Option<Vec<String>> {
+        None
+    }
+}
+
+/// Where a watcher looks, and from when on.
+pub(crate) struct Scope {
+    /// What is told at the beginning.
+    pub objects: String,
+    /// What is followed.
+    pub changes: String,
+    pub after: Option<Revision>,
+    pub idle: Option<Duration>,
+}
+
+/// Opens a watch on the stored view of a kind whose objects are one entry each.
 pub(crate) async fn open(
     store: &Store,
     kind: &Arc<Kind>,
     keys: &Keys,
-    mut options: WatchOptions,
-) -> Result<WatchStream, Error> {
-    if let (None, Some(name)) = (&options.name, options.fields.exact("metadata.name")) {
-        options.name = Some(name.to_owned());
-    }
-    let (prefix, only) = scope(keys, &options);
-    let filter = Filter {
-        kind: kind.clone(),
-        labels: options.labels,
-        fields: options.fields,
-        name: options.name,
-        only,
-    };
-    let mut pending = VecDeque::new();
-    let after = match options.after {
-        Some(after) => after,
+    recent: &Arc<Recent>,
+    options: WatchOptions,
+) -> Result<WatchStream<Encoded>, Error> {
+    let wanted = Wanted::new(keys, &options);
+    let (objects, changes) = (wanted.prefix.clone(), wanted.prefix.clone());
+    let scope = Scope { objects, changes, after: options.after, idle: options.bookmark_interval };
+    let filter = Filter { kind: kind.clone(), recent: recent.clone(), wanted };
+    follow(store, scope, filter).await
+}
+
+/// Tells a watcher what is there, where it asked for that, and then every change.
+pub(crate) async fn follow(
+    store: &Store,
+    scope: Scope,
+    reader: impl Reader,
+) -> Result<WatchStream<Encoded>, Error> {
+    let (after, initial) = match scope.after {
+        Some(after) => {
+            // Another server may have told the caller of more than this one has read yet.
+            if store.revision() < after {
+                store.snapshot().await.map_err(from_store)?;
+            }
+            (after, None)
+        }
         None => {
             let snapshot = store.snapshot().await.map_err(from_store)?;
-            for entry in snapshot.range(&prefix) {
-                pending.extend(filter.present(entry)?.map(WatchEvent::Added));
-            }
-            pending.push_back(WatchEvent::Bookmark(snapshot.revision()));
-            snapshot.revision()
+            let rest = match reader.candidates(&snapshot) {
+                Some(keys) => Rest::Keys(keys.into()),
+                None => Rest::Under { prefix: scope.objects, told: Arc::default() },
+            };
+            (snapshot.revision(), Some(Initial { snapshot, rest }))
         }
     };
-    let watcher = store.watch(&prefix, after).map_err(from_store)?;
-    let idle = options.bookmark_interval.unwrap_or(BOOKMARK_INTERVAL);
-    let state = State { watcher, filter, pending, idle };
+    let watcher = store.watch(&scope.changes, after).map_err(from_store)?;
+    let idle = scope.idle.unwrap_or(BOOKMARK_INTERVAL);
+    let state = State { watcher, reader, initial, pending: VecDeque::new(), idle };
     Ok(stream::try_unfold(state, |mut state| async move {
         let event = state.next().await?;
         Ok(Some((event, state)))
@@ -55,99 +93,200 @@ pub(crate) async fn open(
     .boxed())
 }
 
-/// The prefix to watch, and the only key of interest where there is one.
-fn scope(keys: &Keys, options: &WatchOptions) -> (String, Option<String>) {
-    match (&options.project, &options.name) {
-        (Some(project), Some(name)) => {
-            let key = keys.object(project, name);
-            (key.clone(), Some(key))
-        }
-        (Some(project), None) => (keys.project(project), None),
-        (None, _) => (keys.all().to_owned(), None),
-    }
-}
-
-struct State {
-    watcher: Watcher,
-    filter: Filter,
-    pending: VecDeque<WatchEvent>,
-    idle: Duration,
-}
-
-impl State {
-    async fn next(&mut self) -> Result<WatchEvent, Error> {
-        loop {
-            if let Some(event) = self.pending.pop_front() {
-                return Ok(event);
-            }
-            let batch = match tokio::time::timeout(self.idle, self.watcher.next()).await {
-                Ok(batch) => batch.map_err(from_store)?,
-                Err(_) => return Ok(WatchEvent::Bookmark(self.watcher.bookmark())),
-            };
-            for event in &batch.events {
-                self.pending.extend(self.filter.change(event)?);
-            }
-        }
-    }
-}
-
-struct Filter {
-    kind: Arc<Kind>,
+/// Which objects a watcher wants.
+pub(crate) struct Wanted {
+    /// What the keys of their entries begin with.
+    pub prefix: String,
     labels: LabelSelector,
     fields: FieldSelector,
     name: Option<String>,
     only: Option<String>,
 }
 
+impl Wanted {
+    pub fn new(keys: &Keys, options: &WatchOptions) -> Self {
+        let name = options.name.as_deref().or_else(|| options.fields.exact("metadata.name"));
+        let project = options.project.as_deref();
+        let project = project.or(options.fields.exact("metadata.project"));
+        let (prefix, only) = match (project, name) {
+            (Some(project), Some(name)) => {
+                let key = keys.object(project, name);
+                (key.clone(), Some(key))
+            }
+            (Some(project), None) => (keys.project(project), None),
+            (None, _) => (keys.all().to_owned(), None),
+        };
+        let (labels, fields) = (options.labels.clone(), options.fields.clone());
+        Self { prefix, labels, fields, name: name.map(str::to_owned), only }
+    }
+
+    /// Whether the key is one of theirs.
+    pub fn is_key(&self, key: &str) -> bool {
+        let named = |name: &str| key.rsplit('/').next() == Some(name);
+        self.only.as_deref().is_none_or(|only| only == key)
+            && self.name.as_deref().is_none_or(named)
+    }
+
+    /// Whether keys alone do not tell.
+    pub fn selects(&self) -> bool {
+        !self.labels.is_empty() || !self.fields.is_empty()
+    }
+
+    pub fn fits(&self, found: &Encoded) -> Result<bool, Error> {
+        fits(found, &self.labels, &self.fields)
+    }
+}
+
+struct State<R> {
+    watcher: Watcher,
+    reader: R,
+    /// What was there at the start, while it is told.
+    initial: Option<Initial>,
+    pending: VecDeque<WatchEvent<Encoded>>,
+    idle: Duration,
+}
+
+struct Initial {
+    snapshot: Snapshot,
+    rest: Rest,
+}
+
+/// What is left to tell.
+enum Rest {
+    Keys(VecDeque<String>),
+    /// Everything under a prefix after a key.
+    Under {
+        prefix: String,
+        told: Arc<str>,
+    },
+}
+
+impl Initial {
+    /// The next entries; none at the end.
+    fn part(&mut self) -> Vec<Arc<Entry>> {
+        match &mut self.rest {
+            Rest::Keys(keys) => {
+                let next = keys.drain(..INITIAL.min(keys.len()));
+                // The keys are of this very snapshot.
+                next.filter_map(|key| self.snapshot.get(&key).cloned()).collect()
+            }
+            Rest::Under { prefix, told } => {
+                // No key is empty, so everything comes after the empty one.
+                let rest = self.snapshot.range_after(prefix, told);
+                let part: Vec<Arc<Entry>> = rest.take(INITIAL).cloned().collect();
+                if let Some(last) = part.last() {
+                    *told = last.key.clone();
+                }
+                part
+            }
+        }
+    }
+}
+
+impl<R: Reader> State<R> {
+    async fn next(&mut self) -> Result<WatchEvent<Encoded>, Error> {
+        loop {
+            if let Some(event) = self.pending.pop_front() {
+                return Ok(event);
+            }
+            if let Some(initial) = self.initial.take() {
+                self.tell(initial)?;
+                continue;
+            }
+            let batch = match tokio::time::timeout(self.idle, self.watcher.next()).await {
+                Ok(batch) => batch.map_err(from_store)?,
+                Err(_) => return Ok(WatchEvent::Bookmark(self.watcher.bookmark())),
+            };
+            self.pending.extend(self.reader.changes(&batch)?);
+        }
+    }
+
+    /// Tells the next part of what was there, and after all of it that this was it.
+    fn tell(&mut self, mut initial: Initial) -> Result<(), Error> {
+        let part = initial.part();
+        for entry in &part {
+            let found = self.reader.present(&initial.snapshot, entry)?;
+            self.pending.extend(found.map(WatchEvent::Added));
+        }
+        if part.is_empty() {
+            self.pending.push_back(WatchEvent::Bookmark(initial.snapshot.revision()));
+        } else {
+            self.initial = Some(initial);
+        }
+        Ok(())
+    }
+}
+
+/// Objects that are one entry each.
+struct Filter {
+    kind: Arc<Kind>,
+    recent: Arc<Recent>,
+    wanted: Wanted,
+}
+
+impl Reader for Filter {
+    fn present(&self, _snapshot: &Snapshot, entry: &Entry) -> Result<Option<Encoded>, Error> {
+        if !self.wanted.is_key(&entry.key) {
+            return Ok(None);
+        }
+        let found = encode_at(&self.kind, entry, entry.modified)?;
+        Ok(self.wanted.fits(&found)?.then_some(found))
+    }
+
+    fn changes(&self, batch: &EventBatch) -> Result<Vec<WatchEvent<Encoded>>, Error> {
+        let mut changes = Vec::with_capacity(batch.events.len());
+        for event in &batch.events {
+            changes.extend(self.change(event)?);
+        }
+        Ok(changes)
+    }
+
+    fn candidates(&self, snapshot: &Snapshot) -> Option<Vec<String>> {
+        let Wanted { prefix, labels, fields, .. } = &self.wanted;
+        index::candidates(snapshot, &self.kind, prefix, "", labels, fields)
+    }
+}
+
 impl Filter {
     /// What a change in the store is to this watcher. An object that no longer fits the selectors
     /// is gone for it, as it was when it still did; one that begins to fit is new.
-    fn change(&self, event: &Event) -> Result<Option<WatchEvent>, Error> {
+    fn change(&self, event: &Event) -> Result<Option<WatchEvent<Encoded>>, Error> {
         Ok(match event {
             Event::Put { entry, previous } => {
-                match (self.present(entry)?, self.before(previous.as_deref())?) {
+                let revision = entry.modified;
+                match (self.shown(entry, revision)?, self.before(previous.as_deref())?) {
                     (Some(now), None) => Some(WatchEvent::Added(now)),
                     (Some(now), Some(_)) => Some(WatchEvent::Modified(now)),
-                    (None, Some(before)) => Some(self.left(before, entry.modified)?),
+                    (None, Some(before)) => Some(self.left(before, revision)?),
                     (None, None) => None,
                 }
             }
-            Event::Delete { previous, revision } => match self.present(previous)? {
-                Some(_) => Some(self.left(previous, *revision)?),
-                None => None,
-            },
+            Event::Delete { previous, revision } => {
+                self.shown(previous, *revision)?.map(WatchEvent::Deleted)
+            }
         })
     }
 
     /// What was there before, if this watcher saw it. Nothing is decoded where everything fits.
     fn before<'a>(&self, previous: Option<&'a Entry>) -> Result<Option<&'a Entry>, Error> {
         let Some(previous) = previous else { return Ok(None) };
-        let seen = self.takes_everything() || self.present(previous)?.is_some();
+        let seen = match self.wanted.selects() {
+            true => self.shown(previous, previous.modified)?.is_some(),
+            false => self.wanted.is_key(&previous.key),
+        };
         Ok(seen.then_some(previous))
     }
 
-    fn left(&self, before: &Entry, revision: Revision) -> Result<WatchEvent, Error> {
-        decode_at(&self.kind, before, revision).map(WatchEvent::Deleted)
+    fn left(&self, before: &Entry, revision: Revision) -> Result<WatchEvent<Encoded>, Error> {
+        self.recent.encoded(&self.kind, before, revision).map(WatchEvent::Deleted)
     }
 
-    fn takes_everything(&self) -> bool {
-        let Self { kind: _, labels, fields, name, only } = self;
-        labels.is_empty() && fields.is_empty() && name.is_none() && only.is_none()
-    }
-
-    /// The object, if it fits.
-    fn present(&self, entry: &Entry) -> Result<Option<Object>, Error> {
-        if !self.interesting(entry) {
+    /// An object that changed, at the revision of the change, if it fits.
+    fn shown(&self, entry: &Entry, revision: Revision) -> Result<Option<Encoded>, Error> {
+        if !self.wanted.is_key(&entry.key) {
             return Ok(None);
         }
-        let object = decode(&self.kind, entry)?;
-        let fits = self.name.as_deref().is_none_or(|name| name == object.name())
-            && self.labels.matches(&object)
-            && self.fields.matches(&object);
-        Ok(fits.then_some(object))
-    }
-
-    fn interesting(&self, entry: &Entry) -> bool {
-        self.only.as_deref().is_none_or(|only| only == &*entry.key)
+        let found = self.recent.encoded(&self.kind, entry, revision)?;
+        Ok(self.wanted.fits(&found)?.then_some(found))
     }
 }

@@ -1,6 +1,6 @@
 //! The project `system` never goes.
 use async_trait::async_trait;
-use orrery_api::{Kind, Object, SYSTEM_PROJECT};
+use orrery_api::{Encoded, Kind, Object, SYSTEM_PROJECT};
 use orrery_hub::{
     Accessor, Applied, ApplyOptions, DeleteOptions, Deleted, Error, GetOptions, ListOptions, Page,
     StatusOptions, WatchOptions, WatchStream,
@@ -56,5 +56,17 @@ impl Accessor for KeepSystemProject {
 
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream, Error> {
         self.inner.watch(options).await
+    }
+
+    async fn get_encoded(&self, options: GetOptions) -> Result<Encoded, Error> {
+        self.inner.get_encoded(options).await
+    }
+
+    async fn list_encoded(&self, options: ListOptions) -> Result<Page<Encoded>, Error> {
+        self.inner.list_encoded(options).await
+    }
+
+    async fn watch_encoded(&self, options: WatchOptions) -> Result<WatchStream<Encoded>, Error> {
+        self.inner.watch_encoded(options).await
     }
 }

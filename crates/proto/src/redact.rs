@@ -1,6 +1,6 @@
 //! `Debug` of messages that carry secrets: it names the message and what it is about, and never a
 //! secret, so that nothing that is traced can leak one.
-use crate::{csi::v1 as csi, oim::v0 as oim};
+use crate::{core::v1 as core, csi::v1 as csi, hub::v1 as hub, oim::v0 as oim};
 use std::fmt;
 
 impl fmt::Debug for oim::CephParams {
@@ -11,6 +11,38 @@ impl fmt::Debug for oim::CephParams {
             .field("pool", &self.pool)
             .field("image", &self.image)
             .finish_non_exhaustive()
+    }
+}
+
+/// Names of values, and no value.
+impl fmt::Debug for core::SecretSpec {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: std::collections::BTreeSet<&String> =
+            self.data.keys().chain(self.string_data.keys()).collect();
+        out.debug_struct("SecretSpec")
+            .field("type", &self.r#type)
+            .field("names", &names)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What kind it is of; the resource itself may be a secret.
+impl fmt::Debug for hub::Resource {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Resource")
+            .field("api_version", &self.api_version)
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
+    }
+}
+
+/// In which language it is written.
+impl fmt::Debug for hub::resource::Body {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Json(_) => "Json(..)",
+            Self::Protobuf(_) => "Protobuf(..)",
+        })
     }
 }
 
@@ -59,7 +91,12 @@ mod tests {
             params: Some(oim::map_volume_request::Params::Ceph(ceph)),
         };
         let stage = csi::NodeStageVolumeRequest { secrets, ..Default::default() };
-        let text = format!("{map:?} {stage:#?}");
+        let data = std::collections::HashMap::from([("password".to_owned(), b"hunter2".to_vec())]);
+        let spec = super::core::SecretSpec { data, ..Default::default() };
+        let body = Some(super::hub::resource::Body::Json("hunter2".to_owned()));
+        let resource = super::hub::Resource { body, ..Default::default() };
+        let text = format!("{map:?} {stage:#?} {spec:?} {resource:?} {:?}", resource.body);
+        assert!(text.contains("password"), "names may be shown: {text}");
         assert!(text.contains("rbd") && !text.contains("hunter2"), "{text}");
     }
 }

@@ -2,7 +2,7 @@
 use crate::backoff::Backoff;
 use crate::view::{Change, IndexBy, View};
 use futures::StreamExt;
-use orrery_api::Object;
+use orrery_api::{Encoded, ObjectError};
 use orrery_hub::{Error, ObjectName, Resources, WatchEvent, WatchOptions, WatchStream};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ impl<T: prost::Message + prost::Name + Default> Reflector<T> {
 
     /// Follows one watch from its beginning to its end.
     async fn follow(&self, failures: &mut u32) -> Result<(), Error> {
-        let mut events = self.resources.accessor().watch(WatchOptions::default()).await?;
+        let mut events = self.resources.accessor().watch_encoded(WatchOptions::default()).await?;
         let seen = self.take_initial(&mut events).await?;
         for vanished in self.view.names().difference(&seen) {
             self.tell(vanished.clone(), None);
@@ -84,7 +84,10 @@ impl<T: prost::Message + prost::Name + Default> Reflector<T> {
         Ok(())
     }
 
-    async fn take_initial(&self, events: &mut WatchStream) -> Result<BTreeSet<ObjectName>, Error> {
+    async fn take_initial(
+        &self,
+        events: &mut WatchStream<Encoded>,
+    ) -> Result<BTreeSet<ObjectName>, Error> {
         let mut seen = BTreeSet::new();
         while let Some(event) = events.next().await {
             let event = event?;
@@ -97,7 +100,7 @@ impl<T: prost::Message + prost::Name + Default> Reflector<T> {
         Err(Error::Unavailable("the watch ended before it had begun".into()))
     }
 
-    fn take(&self, event: WatchEvent) -> Result<Option<ObjectName>, Error> {
+    fn take(&self, event: WatchEvent<Encoded>) -> Result<Option<ObjectName>, Error> {
         let (object, present) = match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, true),
             WatchEvent::Deleted(object) => (object, false),
@@ -106,10 +109,11 @@ impl<T: prost::Message + prost::Name + Default> Reflector<T> {
                 return Ok(None);
             }
         };
-        let name = ObjectName::of(&object);
+        let meta = object.meta().map_err(unreadable::<T>)?;
         // An object from a watch always says its revision.
-        let revision = object.resource_version().parse().unwrap_or_default();
-        let new = if present { Some(typed(&object)?) } else { None };
+        let revision = meta.resource_version.parse().unwrap_or_default();
+        let name = ObjectName::new(meta.project, meta.name);
+        let new = if present { Some(object.typed().map_err(unreadable::<T>)?) } else { None };
         self.tell(name.clone(), new);
         self.view.advance(revision);
         Ok(Some(name))
@@ -123,8 +127,8 @@ impl<T: prost::Message + prost::Name + Default> Reflector<T> {
     }
 }
 
-fn typed<T: prost::Message + prost::Name + Default>(object: &Object) -> Result<T, Error> {
-    object.typed().map_err(|error| Error::Internal(format!("cannot read {}: {error}", T::NAME)))
+fn unreadable<T: prost::Name>(error: ObjectError) -> Error {
+    Error::Internal(format!("cannot read {}: {error}", T::NAME))
 }
 
 #[cfg(test)]

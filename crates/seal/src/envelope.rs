@@ -78,7 +78,8 @@ impl Keyring {
     }
 }
 
-fn sealed_by(sealed: &[u8]) -> Result<KeyId, OpenError> {
+/// The key that sealed these bytes.
+pub fn sealed_by(sealed: &[u8]) -> Result<KeyId, OpenError> {
     if !is_sealed(sealed) {
         return Err(OpenError::NotSealed);
     }

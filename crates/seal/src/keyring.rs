@@ -31,6 +31,11 @@ pub enum KeyringError {
     TooMany,
 }
 
+/// A text that is no key id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a key id is {} hexadecimal digits, as `orrery secrets status` prints them", 2 * KEY_ID_BYTES)]
+pub struct KeyIdError;
+
 /// Names a key without saying anything about it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyId(pub(crate) [u8; KEY_ID_BYTES]);
@@ -38,6 +43,21 @@ pub struct KeyId(pub(crate) [u8; KEY_ID_BYTES]);
 impl fmt::Display for KeyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for KeyId {
+    type Err = KeyIdError;
+
+    fn from_str(text: &str) -> Result<Self, KeyIdError> {
+        if text.len() != 2 * KEY_ID_BYTES || !text.is_ascii() {
+            return Err(KeyIdError);
+        }
+        let mut id = [0; KEY_ID_BYTES];
+        for (byte, at) in id.iter_mut().zip((0..text.len()).step_by(2)) {
+            *byte = u8::from_str_radix(&text[at..at + 2], 16).map_err(|_| KeyIdError)?;
+        }
+        Ok(Self(id))
     }
 }
 
@@ -105,6 +125,24 @@ impl Keyring {
     #[must_use]
     pub fn without_older(&self) -> Self {
         Self { first: self.first.clone(), others: Vec::new() }
+    }
+
+    /// The same ring with the keys of another behind its own.
+    #[must_use]
+    pub fn joined(&self, other: &Self) -> Self {
+        let mut joined = self.clone();
+        let theirs = std::iter::once(&other.first).chain(&other.others);
+        let new = theirs.filter(|key| self.find(key.id).is_none()).cloned();
+        joined.others.extend(new);
+        joined
+    }
+
+    /// The same keys with this one in front; `None` if it is not among them.
+    #[must_use]
+    pub fn led_by(&self, id: KeyId) -> Option<Self> {
+        let first = self.find(id)?.clone();
+        let others = std::iter::once(&self.first).chain(&self.others);
+        Some(Self { first, others: others.filter(|key| key.id != id).cloned().collect() })
     }
 
     /// The key that encrypts.
@@ -197,6 +235,21 @@ mod tests {
         assert_eq!(read.ids().collect::<Vec<_>>(), ring.ids().collect::<Vec<_>>());
         assert_eq!(ring.ids().count(), 3);
         assert_eq!(read.without_older().ids().collect::<Vec<_>>(), [ring.current()]);
+    }
+
+    #[test]
+    fn rings_join_and_another_key_leads() {
+        let (one, two) = (Keyring::generate(), Keyring::generate());
+        let both = one.joined(&two);
+        assert_eq!(both.ids().collect::<Vec<_>>(), [one.current(), two.current()]);
+        assert_eq!(both.joined(&two).ids().count(), 2, "a key stands there once");
+        let led = both.led_by(two.current()).expect("it is there");
+        assert_eq!(led.ids().collect::<Vec<_>>(), [two.current(), one.current()]);
+        assert!(one.led_by(two.current()).is_none());
+        assert_eq!(one.current().to_string().parse(), Ok(one.current()));
+        for bad in ["", "12", "zzzzzzzzzzzzzzzz", "ääääääää"] {
+            assert_eq!(bad.parse::<KeyId>(), Err(KeyIdError));
+        }
     }
 
     #[test]

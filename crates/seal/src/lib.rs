@@ -20,6 +20,6 @@ mod envelope;
 mod file;
 mod keyring;
 
-pub use envelope::{OpenError, is_sealed};
+pub use envelope::{OpenError, is_sealed, sealed_by};
 pub use file::FileError;
-pub use keyring::{KeyId, Keyring, KeyringError};
+pub use keyring::{KeyId, KeyIdError, Keyring, KeyringError};

@@ -3,22 +3,29 @@
 //! ```text
 //!   listener (TLS or plain) ─> router ─┬─ REST: the Kubernetes dialect, OpenAPI, health
 //!                                      ├─ gRPC: Hub, health, reflection
-//!                                      └─ gRPC: agent and commander connections (fleet)
+//!                                      ├─ gRPC: agent and commander connections (fleet)
+//!                                      └─ gRPC: endpoint and aggregated discovery (mesh)
 //!   storage (8999) ─> registry and proxy (volumes)
 //!                                              │
 //!                                    HubApi: decode, call the accessor, encode
 //! ```
-//! Owns: listeners and TLS, the APIs, the gate that every request passes, figures, and putting store, hub, fleet and the other domains together.
+//! Owns: listeners and TLS, the APIs, the gate that every request passes, figures, limits, the audit log, encryption at rest, and putting store, hub, fleet and the other domains together.
 //! Not in it: rules about resources (hub), what a domain does, printing and exit codes (cli).
 mod api;
+mod audit;
 mod backup;
 mod gate;
 mod grpc;
+mod limits;
 mod listener;
 mod machines;
+mod mesh;
 mod metrics;
+mod operations;
 mod options;
 mod rest;
+mod sealing;
+mod secrets;
 mod server;
 mod stalled;
 mod storage;
@@ -26,11 +33,19 @@ mod storage;
 #[cfg(feature = "fuzzing")]
 pub use rest::fuzzing;
 
+pub use audit::AuditOptions;
+pub use limits::Limits;
 pub use listener::Listener;
 pub use machines::{DRIVERS_PORT, DriversListen};
+pub use mesh::{MeshError, MeshSettings};
+pub use operations::Operations;
 pub use options::{ServerOptions, StorageListen, StoreOptions};
+pub use orrery_mesh::envoy::{Bootstrap, ControlPlane, Mode as BootstrapMode, TlsPaths};
+pub use orrery_mesh::names::{InvalidName, ServiceName};
+pub use orrery_seal::{Keyring, KeyringError};
 pub use orrery_store::etcd::{Credentials, EtcdOptions, EtcdTls};
 pub use orrery_store::{Backup, EmbeddedOptions, inspect_backup, restore};
+pub use sealing::KeySource;
 pub use server::{Connections, Error, Server, rules};
 
 /// The version of this build.

@@ -1,4 +1,5 @@
 //! Connections: accepted, encrypted where asked for, and served until the end.
+use crate::limits::{Connections, Held};
 use crate::stalled::Stalled;
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -7,24 +8,27 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use orrery_fleet::middleware::Peer;
 use orrery_pki::Identity;
-use prometheus_client::metrics::gauge::Gauge;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
-/// Connections at once; more wait in the kernel's queue. Each costs a few tens of KiB.
-const CONNECTIONS_MAX: usize = 10_000;
+/// The head of a request: its line and its headers. Tokens and selectors fit many times over.
+const HEAD_BYTES_MAX: u32 = 64 << 10;
 /// A client that does not finish its handshake, or the head of a request, within this is dropped.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// A silent connection is asked whether it still lives, and dropped when it does not answer.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How much a client may send ahead: the largest request, and a few of them on one connection. Fixed,
+/// because finding out what a connection can carry asks it again and again.
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 4 << 20;
 /// How long open requests may take to end when the server stops.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -32,11 +36,16 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 pub struct Listener {
     tcp: TcpListener,
     tls: Option<TlsAcceptor>,
+    connections: Connections,
 }
 
 impl Listener {
-    pub fn new(tcp: TcpListener, tls: Option<Arc<tokio_rustls::rustls::ServerConfig>>) -> Self {
-        Self { tcp, tls: tls.map(TlsAcceptor::from) }
+    pub fn new(
+        tcp: TcpListener,
+        tls: Option<Arc<tokio_rustls::rustls::ServerConfig>>,
+        connections: Connections,
+    ) -> Self {
+        Self { tcp, tls: tls.map(TlsAcceptor::from), connections }
     }
 
     pub fn address(&self) -> std::io::Result<SocketAddr> {
@@ -48,28 +57,24 @@ impl Listener {
     }
 
     /// Serves until it is told to stop; then no new connection is taken and the open ones end.
-    pub async fn serve(
-        self,
-        router: Router,
-        connected: Gauge,
-        stop: CancellationToken,
-    ) -> std::io::Result<()> {
+    pub async fn serve(self, router: Router, stop: CancellationToken) -> std::io::Result<()> {
         let connections = TaskTracker::new();
         let graceful = Arc::new(GracefulShutdown::new());
-        let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         loop {
             let (tcp, address, permit) = tokio::select! {
                 () = stop.cancelled() => break,
-                accepted = accept(&self.tcp, &room) => accepted,
+                accepted = accept(&self.tcp, &self.connections) => accepted,
+            };
+            let Some(held) = self.connections.take(&address.ip().to_string()) else {
+                tracing::debug!(%address, "it has too many connections");
+                continue;
             };
             let peer = Peer { address: Some(address), ..Peer::default() };
             let serving =
-                serve_one(tcp, self.tls.clone(), peer, router.clone(), graceful.clone(), permit);
-            let connected = connected.clone();
+                serve_one(tcp, self.tls.clone(), peer, router.clone(), graceful.clone(), held);
             connections.spawn(async move {
-                connected.inc();
                 serving.await;
-                connected.dec();
+                drop(permit);
             });
         }
         drop(self.tcp);
@@ -91,10 +96,9 @@ impl Listener {
 /// out: a server that stops listening helps nobody.
 async fn accept(
     tcp: &TcpListener,
-    room: &Arc<Semaphore>,
+    connections: &Connections,
 ) -> (TcpStream, SocketAddr, Option<OwnedSemaphorePermit>) {
-    // The semaphore is never closed.
-    let permit = room.clone().acquire_owned().await.ok();
+    let permit = connections.room().await;
     loop {
         match tcp.accept().await {
             Ok((stream, address)) => return (stream, address, permit),
@@ -112,20 +116,27 @@ async fn serve_one(
     mut peer: Peer,
     router: Router,
     graceful: Arc<GracefulShutdown>,
-    _permit: Option<OwnedSemaphorePermit>,
+    held: Held,
 ) {
     if let Err(error) = tcp.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
     let address = peer.address;
     let outcome = match tls {
-        None => serve_http(Stalled::new(tcp), peer, router, graceful).await,
+        None => serve_http(Stalled::new(tcp), peer, router, graceful, held).await,
         Some(tls) => {
             match tokio::time::timeout(HEAD_TIMEOUT, tls.accept(Stalled::new(tcp))).await {
                 Ok(Ok(stream)) => {
                     peer.encrypted = true;
                     peer.identity = identity(&stream);
-                    serve_http(stream, peer, router, graceful).await
+                    let held = match &peer.identity {
+                        Some(_) => held.known_as(&crate::rest::subject(&peer).0),
+                        None => Some(held),
+                    };
+                    match held {
+                        Some(held) => serve_http(stream, peer, router, graceful, held).await,
+                        None => Err("its identity has too many connections".to_owned()),
+                    }
                 }
                 Ok(Err(error)) => {
                     tracing::warn!(?address, %error, "TLS handshake refused");
@@ -152,23 +163,31 @@ async fn serve_http<I>(
     peer: Peer,
     router: Router,
     graceful: Arc<GracefulShutdown>,
+    _held: Held,
 ) -> Result<(), String>
 where
     I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
     let service = router.map_request(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(crate::mesh::peer(&peer));
         request.extensions_mut().insert(peer.clone());
         request.map(axum::body::Body::new)
     });
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(HEAD_BYTES_MAX as usize);
     builder
         .http2()
         .timer(TokioTimer::new())
         .keep_alive_interval(KEEPALIVE_INTERVAL)
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .max_concurrent_streams(1024)
-        .adaptive_window(true);
+        .max_header_list_size(HEAD_BYTES_MAX)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW);
     let connection = builder
         .serve_connection_with_upgrades(TokioIo::new(io), TowerToHyperService::new(service))
         .into_owned();

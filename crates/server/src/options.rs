@@ -1,5 +1,7 @@
 //! What a server is told at its start.
 use crate::machines::DriversListen;
+use crate::mesh::MeshSettings;
+use crate::operations::Operations;
 use orrery_pki::TlsFiles;
 use orrery_store::EtcdOptions;
 use std::net::SocketAddr;
@@ -51,6 +53,9 @@ pub struct ServerOptions {
     pub allow_plain: bool,
     /// The ending of our groups: `apps.<suffix>`.
     pub group_suffix: String,
+    /// What operators decide beside that.
+    pub operations: Operations,
+    pub mesh: MeshSettings,
     /// The registry of storage controllers and the proxy to them.
     pub storage: StorageListen,
 }

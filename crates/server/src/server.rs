@@ -1,13 +1,18 @@
 //! Putting it together.
 use crate::api::{Front, HubApi};
-use crate::gate::Gate;
+use crate::audit::{self, Audit};
+use crate::gate::{self, Gate};
 use crate::grpc::commands::Commands;
 use crate::grpc::hub::HubService;
+use crate::limits::{Connections as ConnectionLimits, Ledger};
 use crate::listener::Listener;
 use crate::machines::{self, DriversPort};
+use crate::mesh;
 use crate::metrics::Metrics;
 use crate::options::{ServerOptions, StoreOptions};
 use crate::rest;
+use crate::sealing::{self, KeySource, Rotation, Sealer};
+use crate::secrets;
 use crate::storage;
 use orrery_api::{Scheme, SchemeBuilder, SchemeError};
 use orrery_fleet::Fleet;
@@ -17,6 +22,7 @@ use orrery_fleet::commander::CommanderConnections;
 use orrery_fleet::commander::grpc::CommanderService;
 use orrery_hub::Hub;
 use orrery_machines::resources::Edge;
+use orrery_mesh::hub::Mesh;
 use orrery_pki::{ClientAuth, TlsMaterial};
 use orrery_proto::fleet::v1::agent_connection_server::AgentConnectionServer;
 use orrery_proto::hub::v1::hub_server::HubServer;
@@ -59,6 +65,12 @@ pub enum Error {
     Store(#[from] orrery_store::Error),
     #[error("cannot prepare the hub: {0}")]
     Hub(#[from] orrery_hub::Error),
+    #[error("cannot open the audit log: {0}")]
+    Audit(std::io::Error),
+    #[error(transparent)]
+    Encryption(#[from] sealing::Error),
+    #[error(transparent)]
+    Mesh(#[from] mesh::MeshError),
     #[error("cannot offer gRPC reflection: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
 }
@@ -88,7 +100,11 @@ pub struct Server {
     engine: Arc<dyn Engine>,
     store: Store,
     hub: Hub,
-    metrics: Metrics,
+    metrics: Arc<Metrics>,
+    sealer: Arc<Sealer>,
+    gate: Gate,
+    writing: Option<audit::Writing>,
+    mesh: mesh::Prepared,
 }
 
 impl Server {
@@ -96,28 +112,53 @@ impl Server {
     /// accepted by the kernel, and they are answered as soon as [`Server::spawn`] was called.
     pub async fn open(options: ServerOptions) -> Result<Self, Error> {
         let tls = options.tls.load()?;
-        let listener = bind(&options, tls.as_ref()).await?;
+        let mesh = mesh::Prepared::new(options.mesh.clone(), tls.as_ref()).await?;
+        let metrics = Arc::new(Metrics::new());
+        let limits = options.operations.limits.clone();
+        let connections = ConnectionLimits::new(&limits, &mut metrics.registry());
+        let listener = bind(&options, tls.as_ref(), connections).await?;
         let drivers = DriversPort::bind(options.drivers, options.listen, tls.as_ref()).await?;
         let storage = storage::bind(&options, tls).await?;
-        let engine = open_engine(&options.store).await?;
-        let cached = orrery_store::StoreOptions {
-            // What is watched and listed; leases and artifacts are read where they are.
-            prefix: orrery_hub::OBJECTS.to_owned(),
-            ..orrery_store::StoreOptions::default()
-        };
-        let mut metrics = Metrics::new();
-        let store = Store::start(metrics.measured(engine.clone()), cached).await?;
-        metrics.of_store(&store, options.store.folder());
+        let ledger = Ledger::new(limits, &mut metrics.registry());
+        let audit = Audit::open(options.operations.audit.as_ref(), &mut metrics.registry());
+        let (audit, writing) = audit.map_err(Error::Audit)?;
         let scheme = Scheme::builder()
             .group_suffix(options.group_suffix)
             .descriptors(orrery_proto::FILE_DESCRIPTOR_SET);
-        let scheme = rules(scheme).build()?;
-        let builder = Hub::builder(Arc::new(scheme), store.clone());
+        let scheme = Arc::new(rules(scheme).build()?);
+        let engine = open_engine(&options.store).await?;
+        let source = key_source(options.operations.key, &options.store);
+        let prefixes = orrery_hub::secret_prefixes(&scheme);
+        let sealer = Arc::new(sealing::agree(&*engine, source, prefixes).await?);
+        let opened = orrery_store::sealed(engine.clone(), sealer.clone());
+        let cached = orrery_store::StoreOptions {
+            // What is watched and listed; leases and artifacts are read where they are.
+            prefix: orrery_hub::OBJECTS.to_owned(),
+            terms: Some(Arc::new(orrery_hub::ObjectTerms::new(&scheme))),
+            ..orrery_store::StoreOptions::default()
+        };
+        let store = Store::start(metrics.measured(opened), cached).await?;
+        metrics.of_store(&store, options.store.folder());
+        let builder = secrets::register(Hub::builder(scheme, store.clone()));
         let builder = orrery_machines::resources::register(orrery_volumes::register(builder));
         let hub = orrery_lifecycle::register(Fleet::register(builder)).build()?;
         orrery_lifecycle::ensure_projects(&hub).await?;
         let id = uuid::Uuid::new_v4().to_string();
-        Ok(Self { id, listener, drivers, storage, engine, store, hub, metrics })
+        let gate = Gate::new(metrics.requests().clone(), ledger, audit, hub.clock().clone());
+        Ok(Self {
+            id,
+            listener,
+            drivers,
+            storage,
+            engine,
+            store,
+            hub,
+            metrics,
+            sealer,
+            gate,
+            writing,
+            mesh,
+        })
     }
 
     pub fn address(&self) -> Result<SocketAddr, Error> {
@@ -150,24 +191,30 @@ impl Server {
         let stop = tasks.stop_token();
         let fleet = Fleet::spawn(&self.hub, &self.id, tasks)?;
         let machines = machines::spawn(&self.hub, &self.id, self.drivers.take(), tasks)?;
-        self.spawn_leases(&fleet, machines, tasks);
-        let gate = Gate::new(self.metrics.requests().clone());
+        let mesh = self.mesh.spawn(&self.hub, &self.id, tasks)?;
+        self.spawn_leases(&fleet, machines, &mesh, tasks);
+        self.spawn_operations(tasks);
+        let gate = self.gate.clone();
         let front = Front::new(HubApi::new(self.hub.clone()), gate.clone());
         if let Some(storage) = self.storage.take() {
             storage.spawn(&self.hub, tasks)?;
         }
         let agents = AgentConnections::new(fleet.clone(), stop.clone());
-        let commands = Arc::new(Commands::new(front.clone(), self.engine.clone(), fleet.clone()));
+        let rotation = Rotation::new(self.engine.clone(), self.sealer.clone(), &self.id);
+        let (entered, engine, figures) = (front.clone(), self.engine.clone(), self.metrics.clone());
+        let commands = Commands::new(entered, engine, fleet.clone(), rotation, figures);
+        let commands = Arc::new(commands);
         let commanders = CommanderConnections::new(commands, stop.clone());
         let connections = Connections { agents: agents.clone(), commanders: commanders.clone() };
         self.metrics.of_peers(&fleet, &commanders);
-        let router = grpc_routes(front, agents.clone(), commanders.clone())?;
-        let connected = self.metrics.connections();
-        let rest = rest::router(self.hub, gate, Arc::new(self.metrics), stop.clone())?;
+        let router = grpc_routes(front, agents.clone(), commanders.clone(), (&mesh, &stop))?;
+        let connects = axum::middleware::from_fn_with_state(gate.clone(), gate::connects);
+        let router = router.layer(connects);
+        let rest = rest::router(self.hub, gate, self.metrics, stop.clone())?;
         let router = router.reset_fallback().merge(rest).fallback(rest::unknown);
         let (listener, store, engine) = (self.listener, self.store, self.engine);
         tasks.spawn("listener", OnEnd::StopAll, async move {
-            let outcome = listener.serve(router, connected, stop).await;
+            let outcome = listener.serve(router, stop).await;
             agents.drained().await;
             commanders.drained().await;
             outcome
@@ -181,25 +228,46 @@ impl Server {
 }
 
 impl Server {
+    /// What follows from what operators decide: which key seals, and the audit log.
+    fn spawn_operations(&mut self, tasks: &mut Tasks) {
+        let stop = tasks.stop_token();
+        let (engine, sealer) = (self.engine.clone(), self.sealer.clone());
+        let keys = sealing::follow(engine, sealer, self.id.clone(), stop.clone());
+        tasks.spawn("encryption-keys", OnEnd::StopAll, keys);
+        if let Some(writing) = self.writing.take() {
+            tasks.spawn("audit-log", OnEnd::StopAll, writing.run(stop));
+        }
+    }
+
     /// This server's own lease, by which others know that it is there; and the one of the leader.
-    fn spawn_leases(&self, fleet: &Arc<Fleet>, machines: Arc<Edge>, tasks: &mut Tasks) {
+    fn spawn_leases(
+        &self,
+        fleet: &Arc<Fleet>,
+        machines: Arc<Edge>,
+        mesh: &Arc<Mesh>,
+        tasks: &mut Tasks,
+    ) {
         let candidate =
             |name: String| Leadership { hub: self.hub.clone(), name, holder: self.id.clone() };
         let stop = tasks.stop_token();
         let own = candidate(orrery_fleet::leader::server_lease(&self.id));
         tasks.spawn("server-lease", OnEnd::StopAll, own.hold(stop.clone()));
-        let assignments = fleet.assignments().clone();
+        let (assignments, mesh) = (fleet.assignments().clone(), mesh.clone());
         let leading = self.metrics.leader().clone();
         let to_controllers = self.storage.as_ref().map(storage::Bound::proxy_config);
         let term: Term = Box::new(move |hub, over| {
             let (assignments, leading) = (assignments.clone(), leading.clone());
             let (machines, to_controllers) = (machines.clone(), to_controllers.clone());
+            let mesh = mesh.clone();
             Box::pin(async move {
                 let mut tasks = Tasks::new(over);
                 orrery_lifecycle::spawn(&hub, &mut tasks).map_err(|e| e.to_string())?;
                 orrery_fleet::leader::spawn(&hub, assignments, &mut tasks)
                     .map_err(|e| e.to_string())?;
                 orrery_machines::resources::spawn_leader(&hub, &machines, &mut tasks)
+                    .map_err(|e| e.to_string())?;
+                let lease_of = orrery_fleet::leader::server_lease;
+                orrery_mesh::hub::leader::spawn(&hub, mesh, lease_of, &mut tasks)
                     .map_err(|e| e.to_string())?;
                 orrery_volumes::spawn_leader(&hub, to_controllers, &mut tasks)
                     .map_err(|e| e.to_string())?;
@@ -217,7 +285,8 @@ impl Server {
 
 /// What resources must be like beyond what their definitions say.
 pub fn rules(scheme: SchemeBuilder) -> SchemeBuilder {
-    orrery_volumes::rules(orrery_machines::resources::rules(Fleet::rules(scheme)))
+    let scheme = orrery_machines::resources::rules(Mesh::rules(Fleet::rules(scheme)));
+    orrery_volumes::rules(scheme)
 }
 
 /// Forgets old history, so that the store does not grow with every change.
@@ -237,6 +306,7 @@ fn grpc_routes(
     front: Front,
     agents: AgentConnections,
     commanders: CommanderConnections,
+    (mesh, stop): (&Mesh, &CancellationToken),
 ) -> Result<axum::Router, Error> {
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(orrery_proto::FILE_DESCRIPTOR_SET)
@@ -255,10 +325,15 @@ fn grpc_routes(
         .add_service(CommanderService::server(commanders))
         .add_service(health)
         .add_service(reflection);
+    mesh::serve(&mut routes, mesh, stop);
     Ok(routes.routes().into_axum_router())
 }
 
-async fn bind(options: &ServerOptions, tls: Option<&TlsMaterial>) -> Result<Listener, Error> {
+async fn bind(
+    options: &ServerOptions,
+    tls: Option<&TlsMaterial>,
+    connections: ConnectionLimits,
+) -> Result<Listener, Error> {
     let address = options.listen;
     if tls.is_none() && !address.ip().is_loopback() {
         if !options.allow_plain {
@@ -268,7 +343,16 @@ async fn bind(options: &ServerOptions, tls: Option<&TlsMaterial>) -> Result<List
     }
     let tcp = TcpListener::bind(address).await;
     let tcp = tcp.map_err(|cause| Error::Listen { address, cause })?;
-    Ok(Listener::new(tcp, tls.map(|tls| tls.server_config(ClientAuth::Optional))))
+    let tls = tls.map(|tls| tls.server_config(ClientAuth::Optional));
+    Ok(Listener::new(tcp, tls, connections))
+}
+
+/// What ends with the process needs no key that outlives it.
+fn key_source(given: KeySource, store: &StoreOptions) -> KeySource {
+    match (given, store) {
+        (KeySource::None, StoreOptions::Memory) => KeySource::Fresh,
+        (given, _) => given,
+    }
 }
 
 async fn open_engine(options: &StoreOptions) -> Result<Arc<dyn Engine>, Error> {

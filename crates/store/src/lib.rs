@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Owned here: the [`Engine`] contract and its engines, the [`Store`] that the rest of the system
-//! reads from, leases, backup and restore, and the suite that every engine passes (`conformance`,
+//! reads from, leases, values that are sealed on their way (by whom, others say), backup and restore, and the suite that every engine passes (`conformance`,
 //! behind the feature of that name).
 //!
 //! Not in it: kinds, names, versions or any other meaning of keys and values. Bytes go in and the
@@ -29,6 +29,7 @@ mod judge;
 mod lease;
 mod memory;
 mod model;
+mod sealed;
 mod store;
 
 pub use backup::{Backup, backup, inspect_backup, restore};
@@ -43,4 +44,5 @@ pub use model::{
     COMMIT_BYTES_MAX, Entry, Expect, Incarnation, KEY_BYTES_MAX, OPERATIONS_MAX, Op, Revision,
     SEGMENTS_MAX, VALUE_BYTES_MAX,
 };
-pub use store::{Event, EventBatch, Snapshot, Store, StoreOptions, Watcher};
+pub use sealed::{Sealing, sealed};
+pub use store::{Event, EventBatch, Snapshot, Store, StoreOptions, Terms, Watcher};

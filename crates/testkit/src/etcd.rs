@@ -78,6 +78,11 @@ impl Cluster {
         EtcdOptions { tls: Some(tls), ..self.options(root) }
     }
 
+    /// Where its members keep their data.
+    pub fn folder(&self) -> &Path {
+        self.directory.path()
+    }
+
     pub fn size(&self) -> usize {
         self.members.len()
     }

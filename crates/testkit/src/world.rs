@@ -5,7 +5,8 @@ use orrery_hub::{Error, Hub, ObjectName};
 use orrery_pki::{TlsFiles, TlsMaterial};
 use orrery_runtime::Tasks;
 use orrery_server::{
-    Connections, DriversListen, EtcdOptions, Server, ServerOptions, StorageListen, StoreOptions,
+    Connections, DriversListen, EtcdOptions, KeySource, MeshSettings, Operations, Server,
+    ServerOptions, StorageListen, StoreOptions,
 };
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -41,6 +42,8 @@ pub struct WorldOptions {
     /// An etcd instead.
     pub etcd: Option<EtcdOptions>,
     pub tls: TlsFiles,
+    pub operations: Operations,
+    pub mesh: MeshSettings,
 }
 
 impl World {
@@ -54,7 +57,11 @@ impl World {
         Self::start_with(WorldOptions { listen: Some(listen), folder, ..<_>::default() }).await
     }
 
-    pub async fn start_with(options: WorldOptions) -> Self {
+    pub async fn start_with(mut options: WorldOptions) -> Self {
+        if let (KeySource::None, Some(folder)) = (&options.operations.key, &options.folder) {
+            let path = folder.with_extension("key");
+            options.operations.key = KeySource::File { path, make: true };
+        }
         let store = match (options.etcd, options.folder) {
             (Some(etcd), _) => StoreOptions::Etcd(etcd),
             (None, Some(folder)) => StoreOptions::Embedded(folder),
@@ -67,6 +74,8 @@ impl World {
             tls: options.tls,
             allow_plain: false,
             group_suffix: orrery_api::DEFAULT_GROUP_SUFFIX.to_owned(),
+            operations: options.operations,
+            mesh: options.mesh,
             storage: StorageListen::At(([127, 0, 0, 1], 0).into()),
         };
         let server = Server::open(options).await.expect("a server on a free port");

@@ -25,12 +25,15 @@ pub mod caller;
 pub mod certificate;
 mod controllers;
 pub mod directory;
+mod edge;
 pub mod id;
 mod proxy;
 pub mod quantity;
 mod registry;
 mod server;
 mod status;
+mod volume;
+mod watches;
 mod wiring;
 
 pub use address::Address;

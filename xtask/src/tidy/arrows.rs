@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("proto", &[]),
     ("pki", &[]),
     ("seal", &[]),
+    ("trace", &[]),
     ("store", &[]),
     ("api", &["proto"]),
     ("hub", &["api", "store", "proto", "seal"]),
@@ -39,10 +40,11 @@ const ARROWS: &[(&str, &[&str])] = &[
             "runtime",
             "seal",
             "store",
+            "trace",
             "volumes",
         ],
     ),
-    ("client", &["api", "pki", "proto"]),
+    ("client", &["api", "pki", "proto", "trace"]),
     ("agent", EDGE),
     ("driver", EDGE),
     ("storage-node", EDGE),
@@ -61,6 +63,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "server",
             "storage-node",
             "store",
+            "trace",
         ],
     ),
     ("fuzz", &["api", "hub", "pki", "server"]),
@@ -103,6 +106,7 @@ const FOR_TESTS: &[&str] = &["testkit", "pki"];
 /// In tests an edge service may meet the real peer on the other side of its wire.
 const PEERS_FOR_TESTS: &[(&str, &[&str])] = &[
     ("machines", &["driver"]),
+    ("driver", &["hub"]),
     ("fleet", &["agent", "client"]),
     ("volumes", &["storage-node", "client"]),
     ("storage-node", &["volumes"]),
@@ -111,8 +115,15 @@ const PEERS_FOR_TESTS: &[(&str, &[&str])] = &[
 ];
 
 /// Libraries that one crate alone may see, so that replacing one of them touches one crate.
-const PRIVATE: &[(&str, &str)] =
-    &[("fjall", "store"), ("etcd-client", "store"), ("envoy-types", "mesh")];
+const PRIVATE: &[(&str, &str)] = &[
+    ("fjall", "store"),
+    ("etcd-client", "store"),
+    ("envoy-types", "mesh"),
+    ("opentelemetry", "trace"),
+    ("opentelemetry_sdk", "trace"),
+    ("opentelemetry-otlp", "trace"),
+    ("tracing-opentelemetry", "trace"),
+];
 
 /// Libraries that a crate must do without: `api` is pure and synchronous.
 const FORBIDDEN: &[(&str, &str)] = &[("api", "tokio"), ("api", "tonic"), ("pki", "tokio")];

@@ -5,6 +5,7 @@ use crate::dependencies::Dependencies;
 use crate::desired::{desired, unassigned};
 use crate::model::{InstanceId, Run};
 use crate::plan::{Action, Desired, Goal, Observed, Phase, StopProgress, Trouble, Words};
+use crate::volumes;
 use orrery_proto::apps::v1::WorkloadInstanceStatus;
 use orrery_proto::fleet::v1::Assignment;
 use tokio::time::Instant;
@@ -77,7 +78,10 @@ impl Instance {
             Goal::Run | Goal::Hold if halting => Goal::Halt,
             goal @ (Goal::Run | Goal::Hold | Goal::Halt | Goal::Remove) => goal,
         };
-        let waiting = self.assignment.as_ref().and_then(|known| dependencies.unmet(known));
+        let waiting = self
+            .assignment
+            .as_ref()
+            .and_then(|known| dependencies.unmet(known).or_else(|| volumes::waiting(known)));
         Desired { goal, waiting, ..self.desired.clone() }
     }
 

@@ -24,6 +24,7 @@ use crate::model::InstanceId;
 use crate::plan::{Timing, plan};
 use crate::report::Reporter;
 use crate::runtime::process::ProcessRuntime;
+use crate::volumes::Volumes;
 use crate::{Error, disk, lock};
 use instance::Instance;
 use orrery_proto::fleet::v1::{AgentGoodbye, Assignment, FromServer, ToServer, to_server};
@@ -118,7 +119,8 @@ impl Agent {
         let logs = Logs::new(instances.clone(), to_server);
         let runtime =
             ProcessRuntime::new(instances, config.name.clone(), config.supervisor.clone());
-        let tools = Tools::new(Arc::new(runtime), assignments);
+        let volumes = Volumes::new(&data_dir, config.volumes.clone());
+        let tools = Tools::new(Arc::new(runtime), assignments, volumes);
         Ok((Self::new(config, tools, found, logs), lock))
     }
 

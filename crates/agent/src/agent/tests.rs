@@ -3,6 +3,7 @@ use super::*;
 use crate::config::SupervisorCommand;
 use crate::model::{Exit, Run, RunState, UnixMillis};
 use crate::runtime::{Runtime, RuntimeError, StartRequest, StopRequest};
+use crate::volumes::Volumes;
 use orrery_proto::apps::v1::{Process, WorkloadInstanceSpec, workload_instance_spec};
 use orrery_proto::fleet::v1::{AssignmentSet, ServerHello, ServerMessage, server_message::Message};
 use parking::Parking;
@@ -82,7 +83,7 @@ fn stage(runtime: Arc<Played>, instances: usize) -> Stage {
     let supervisor = SupervisorCommand { program: "unused".into(), args: Vec::new() };
     let config = AgentConfig::new("n", dir.path(), supervisor);
     let assignments = Assignments::open(dir.path()).unwrap();
-    let tools = Tools::new(runtime, assignments);
+    let tools = Tools::new(runtime, assignments, Volumes::new(dir.path(), None));
     let (to_server, heard) = mpsc::channel(1);
     let logs = Logs::new(dir.path().to_owned(), to_server.clone());
     let mut agent = Agent::new(&config, tools, BTreeMap::new(), logs);

@@ -3,6 +3,7 @@ use crate::assignments::Assignments;
 use crate::model::{History, InstanceId, Run};
 use crate::plan::{Action, Desired};
 use crate::runtime::{Runtime, RuntimeError, StartRequest, StopRequest};
+use crate::volumes::{Bind, Volumes};
 use orrery_proto::fleet::v1::Assignment;
 use std::{io, sync::Arc};
 use tokio::sync::Semaphore;
@@ -19,15 +20,20 @@ const SAVES_MAX: usize = 32;
 pub(super) struct Tools {
     runtime: Arc<dyn Runtime>,
     assignments: Arc<Assignments>,
+    volumes: Volumes,
     starts: Arc<Semaphore>,
     saves: Arc<Semaphore>,
 }
 
 impl Tools {
-    pub(super) fn new(runtime: Arc<dyn Runtime>, assignments: Assignments) -> Self {
+    pub(super) fn new(
+        runtime: Arc<dyn Runtime>,
+        assignments: Assignments,
+        volumes: Volumes,
+    ) -> Self {
         let starts = Arc::new(Semaphore::new(STARTS_MAX));
         let saves = Arc::new(Semaphore::new(SAVES_MAX));
-        Self { runtime, assignments: Arc::new(assignments), starts, saves }
+        Self { runtime, assignments: Arc::new(assignments), volumes, starts, saves }
     }
 }
 
@@ -79,7 +85,8 @@ async fn perform(tools: Tools, order: Order) -> Result<Done, String> {
         }
         Action::Start(history) => {
             let _turn = tools.starts.acquire().await;
-            let started = runtime.start(&start_request(order, history)).await;
+            let volumes = tools.volumes.prepare(&order.id, &order.assignment).await?;
+            let started = runtime.start(&start_request(order, history, volumes)).await;
             started.map(|run| Done::Saw(Some(run))).map_err(said)
         }
         Action::Stop => {
@@ -94,12 +101,13 @@ async fn perform(tools: Tools, order: Order) -> Result<Done, String> {
         Action::Remove => {
             let _turn = tools.saves.acquire().await;
             runtime.remove(&order.id).await.map_err(said)?;
+            tools.volumes.release(&order.id).await?;
             discard(tools.assignments, order.id).await
         }
     }
 }
 
-fn start_request(order: Order, history: History) -> StartRequest {
+fn start_request(order: Order, history: History, volumes: Vec<Bind>) -> StartRequest {
     StartRequest {
         stop: stop_request(&order.desired),
         id: order.id,
@@ -107,6 +115,7 @@ fn start_request(order: Order, history: History) -> StartRequest {
         spec: order.assignment.spec.unwrap_or_default(),
         hash: order.desired.hash,
         history,
+        volumes,
     }
 }
 

@@ -2,6 +2,7 @@
 pub mod process;
 
 use crate::model::{History, InstanceId, Run, SpecHash, StopSignal};
+use crate::volumes::Bind;
 use orrery_proto::apps::v1::WorkloadInstanceSpec;
 use std::{io, time::Duration};
 
@@ -46,6 +47,8 @@ pub struct StartRequest {
     pub history: History,
     /// How to stop it if somebody other than the agent asks (the system that shuts down, say).
     pub stop: StopRequest,
+    /// Volumes of this host that the program sees as folders.
+    pub volumes: Vec<Bind>,
 }
 
 /// How a run is asked to stop.

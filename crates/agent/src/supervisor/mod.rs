@@ -21,6 +21,7 @@ mod descriptors;
 mod family;
 mod logs;
 mod program;
+mod view;
 mod watch;
 
 pub use logs::{LOG_CURRENT, LOG_FILE_MAX_BYTES, LOG_FOLDER, LOG_PREVIOUS};

@@ -1,5 +1,6 @@
 //! Finding and starting the program, with words for each way in which that can fail.
 use super::logs::{LOG_FILE_MAX_BYTES, Log};
+use super::view;
 use crate::clock;
 use crate::model::UnixMillis;
 use crate::procfs::{self, Identity};
@@ -24,6 +25,7 @@ pub(super) struct Program {
 
 /// Starts the program, or says in one sentence why it cannot.
 pub(super) fn start(folder: &Folder, launch: &Launch) -> Result<Program, String> {
+    view::enter(&launch.volumes, folder.path())?;
     let directory = working_directory(folder, launch)?;
     let path = launch.env.get("PATH").map(String::as_str).unwrap_or_default();
     let file = resolve(&launch.command, path, &directory)?;

@@ -50,18 +50,14 @@ impl Object {
     fn write_meta(&mut self, before: &ObjectMeta, after: &ObjectMeta) {
         let field = self.kind.fields.metadata.clone();
         let ProtoKind::Message(descriptor) = field.kind() else { return };
-        let dynamic = |meta: &ObjectMeta| {
-            DynamicMessage::decode(descriptor.clone(), meta.encode_to_vec().as_slice())
-                .expect("bytes of ObjectMeta are an ObjectMeta")
-        };
-        let (before, after) = (dynamic(before), dynamic(after));
+        let (changes, numbers) = changes(before, after);
+        let changes =
+            DynamicMessage::decode(descriptor.clone(), changes.encode_to_vec().as_slice())
+                .expect("bytes of ObjectMeta are an ObjectMeta");
         let Some(stored) = self.message.get_field_mut(&field).as_message_mut() else { return };
-        for field in descriptor.fields() {
-            if before.get_field(&field) == after.get_field(&field) {
-                continue;
-            }
-            match after.has_field(&field) {
-                true => stored.set_field(&field, after.get_field(&field).into_owned()),
+        for field in numbers.into_iter().filter_map(|number| descriptor.get_field(number)) {
+            match changes.has_field(&field) {
+                true => stored.set_field(&field, changes.get_field(&field).into_owned()),
                 false => stored.clear_field(&field),
             }
         }
@@ -110,7 +106,17 @@ impl Object {
         self.update_meta(|meta| name.clone_into(&mut meta.name));
     }
     pub fn set_project(&mut self, project: &str) {
-        self.update_meta(|meta| project.clone_into(&mut meta.project));
+        let field = self.kind.meta.project.clone();
+        self.set_meta_text(&field, project);
+    }
+    pub fn set_resource_version(&mut self, version: &str) {
+        let field = self.kind.meta.resource_version.clone();
+        self.set_meta_text(&field, version);
+    }
+    /// Whether anyone is recorded as the manager of a field.
+    pub fn is_managed(&self) -> bool {
+        let list = self.meta_value(&self.kind.meta.managed_fields).and_then(Value::as_list);
+        list.is_some_and(|entries| !entries.is_empty())
     }
     pub fn set_annotation(&mut self, key: &str, value: &str) {
         self.update_meta(|meta| meta.annotations.insert(key.to_owned(), value.to_owned()));
@@ -121,6 +127,19 @@ impl Object {
 
     pub(crate) fn metadata(&self) -> Option<&DynamicMessage> {
         lookup::get_message(&self.message, &self.kind.fields.metadata)
+    }
+
+    fn set_meta_text(&mut self, field: &FieldDescriptor, text: &str) {
+        if self.meta_text(field) == text {
+            return;
+        }
+        let metadata = self.kind.fields.metadata.clone();
+        let Some(stored) = self.message.get_field_mut(&metadata).as_message_mut() else { return };
+        if text.is_empty() {
+            stored.clear_field(field);
+        } else {
+            stored.set_field(field, Value::String(text.to_owned()));
+        }
     }
 
     fn meta_value(&self, field: &FieldDescriptor) -> Option<&Value> {
@@ -146,4 +165,26 @@ impl Object {
         };
         map.iter().filter_map(|(key, value)| Some((key.as_str()?, value.as_str()?))).collect()
     }
+}
+
+/// Only what differs, as it is afterwards, and the numbers of the fields that do.
+fn changes(before: &ObjectMeta, after: &ObjectMeta) -> (ObjectMeta, Vec<u32>) {
+    let mut changes = ObjectMeta::default();
+    let mut numbers = Vec::new();
+    macro_rules! compare {
+        ($($number:literal $field:ident),*) => {
+            // Names every field, so that a new one cannot be forgotten here.
+            let ObjectMeta { $($field),* } = after;
+            $(if before.$field != *$field {
+                changes.$field.clone_from($field);
+                numbers.push($number);
+            })*
+        };
+    }
+    compare!(
+        1 name, 2 project, 3 description, 4 labels, 5 annotations, 6 uid, 7 resource_version,
+        8 generation, 9 creation_timestamp, 10 deletion_timestamp, 11 finalizers,
+        12 owner_references, 13 managed_fields
+    );
+    (changes, numbers)
 }

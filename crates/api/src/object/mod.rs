@@ -3,10 +3,14 @@
 //! The message is the truth: typed views are made of its bytes, so a server that is older than
 //! the writer of an object never erases what it does not understand.
 mod codec;
+mod encoded;
 mod equal;
+mod hide;
 mod list;
 mod meta;
 mod redact;
+mod splice;
+pub(crate) mod wire;
 
 use std::{fmt, sync::Arc};
 
@@ -14,6 +18,7 @@ use prost::{Message, Name};
 use prost_reflect::{DynamicMessage, FieldDescriptor, ReflectMessage, Value};
 
 pub use codec::Decoded;
+pub use encoded::{Encoded, Form};
 pub(crate) use equal::same_value;
 pub use list::ObjectList;
 
@@ -201,17 +206,25 @@ impl Object {
     /// suffix of an installation may have changed since.
     fn set_type(&mut self) {
         let kind = self.kind.clone();
-        let api_version = Value::String(kind.api_version().to_owned());
-        self.message.set_field(&kind.fields.api_version, api_version);
-        self.message.set_field(&kind.fields.kind, Value::String(kind.kind().to_owned()));
+        let said =
+            [(&kind.fields.api_version, kind.api_version()), (&kind.fields.kind, kind.kind())];
+        for (field, text) in said {
+            if lookup::get(&self.message, field).and_then(Value::as_str) != Some(text) {
+                self.message.set_field(field, Value::String(text.to_owned()));
+            }
+        }
     }
 
     fn check_type(&self, expected: String) -> Result<(), ObjectError> {
-        if self.kind.full_name() == expected {
-            return Ok(());
-        }
-        Err(ObjectError::OtherType { expected, found: self.kind.full_name().to_owned() })
+        check_type(&self.kind, expected)
     }
+}
+
+fn check_type(kind: &Kind, expected: String) -> Result<(), ObjectError> {
+    if kind.full_name() == expected {
+        return Ok(());
+    }
+    Err(ObjectError::OtherType { expected, found: kind.full_name().to_owned() })
 }
 
 impl PartialEq for Object {

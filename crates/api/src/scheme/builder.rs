@@ -101,7 +101,7 @@ impl SchemeBuilder {
         if !self.problems.is_empty() {
             return Err(SchemeError { problems: self.problems });
         }
-        Ok(Scheme { suffix, kinds, spokes })
+        Ok(Scheme { suffix, kinds, spokes, by_name: HashMap::new() }.with_names())
     }
 
     /// Kinds by their message name. A message that several pools hold is one kind.

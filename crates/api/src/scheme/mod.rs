@@ -33,6 +33,8 @@ pub struct Scheme {
     kinds: Vec<Arc<Kind>>,
     /// Spokes by the full name of their hub kind.
     spokes: HashMap<String, Vec<Arc<Spoke>>>,
+    /// Kinds that are served by their name as programs write it, as [`Scheme::resolve`] finds them.
+    by_name: HashMap<String, Vec<Arc<Kind>>>,
 }
 
 impl Scheme {

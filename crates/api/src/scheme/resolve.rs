@@ -8,6 +8,17 @@ impl Scheme {
     /// Finds a kind by kind, plural, singular or short name, in any case, or by `plural.group`
     /// and `plural.version.group`. With an empty API version the preferred version is meant.
     pub fn resolve(&self, api_version: &str, name: &str) -> Result<Arc<Kind>, ResolveError> {
+        // Programs name kinds exactly and ask often.
+        if let Some(known) = self.by_name.get(name) {
+            let mut served = known
+                .iter()
+                .filter(|kind| api_version.is_empty() || kind.api_version() == api_version);
+            if let Some(first) = served.next()
+                && served.all(|kind| same_family(first, kind))
+            {
+                return Ok(Arc::clone(first));
+            }
+        }
         let wanted = name.to_lowercase();
         let (short, group) = match wanted.split_once('.') {
             Some((short, group)) => (short, group),
@@ -32,6 +43,16 @@ impl Scheme {
             }
             Some(_) => Err(ambiguous(name, &served)),
         }
+    }
+
+    /// Notes what each kind's own name leads to.
+    pub(super) fn with_names(mut self) -> Self {
+        let found = |kind: &Arc<Kind>| {
+            let named = self.named(kind.singular()).into_iter().cloned().collect();
+            (kind.kind().to_owned(), named)
+        };
+        self.by_name = self.kinds().map(found).collect();
+        self
     }
 
     /// Finds a kind as a manifest names it: exactly, with its API version.

@@ -1,7 +1,10 @@
 //! Field selectors: `metadata.name=web,status.state!=Running`.
 use prost_reflect::{FieldDescriptor, Value};
 
-use super::SelectorError;
+use super::{
+    SelectorError,
+    term::{field_term, found_by_field},
+};
 use crate::{
     kind::Kind,
     lookup,
@@ -59,6 +62,17 @@ impl FieldSelector {
         let path = own_path(path);
         let found = self.requirements.iter().filter(|requirement| requirement.path == path);
         found.map(|requirement| requirement.value.clone()).collect()
+    }
+
+    /// For each requirement that [`crate::terms`] can answer, the terms of which an object that
+    /// fulfils it has one. What is absent has no term, and compares as empty.
+    pub fn terms(&self, kind: &Kind) -> Vec<Vec<String>> {
+        let answered = self.requirements.iter().filter(|requirement| {
+            requirement.equal
+                && !requirement.value.is_empty()
+                && found_by_field(kind, &requirement.path)
+        });
+        answered.map(|found| vec![field_term(&found.path, &found.value)]).collect()
     }
 
     /// Changes the values that a field is compared with, where it is known by another name inside.

@@ -5,7 +5,7 @@
 //! ```
 use std::{collections::BTreeSet, fmt};
 
-use super::SelectorError;
+use super::{SelectorError, term::label_term};
 use crate::{
     object::Object,
     validate::{is_label_value, is_qualified_name},
@@ -49,6 +49,19 @@ impl LabelSelector {
     /// Whether the labels of an object fulfil all requirements.
     pub fn matches(&self, object: &Object) -> bool {
         self.matches_labels(|key| object.label(key))
+    }
+
+    /// For each requirement that [`crate::terms`] can answer, the terms of which an object that
+    /// fulfils it has one.
+    pub fn terms(&self) -> Vec<Vec<String>> {
+        let terms = |requirement: &Requirement| match &requirement.test {
+            Test::In(values) => {
+                let term = |value: &String| label_term(&requirement.key, value);
+                Some(values.iter().map(term).collect())
+            }
+            Test::Exists | Test::Absent | Test::NotIn(_) => None,
+        };
+        self.requirements.iter().filter_map(terms).collect()
     }
 
     /// Whether the labels that `label` finds by their key fulfil all requirements.

@@ -4,9 +4,11 @@
 //! making JSON of it.
 mod field;
 mod label;
+mod term;
 
 pub use field::FieldSelector;
 pub use label::LabelSelector;
+pub use term::terms;
 
 /// A selector that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

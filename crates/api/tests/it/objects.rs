@@ -1,5 +1,5 @@
 //! Objects: what they keep, what equals what, and what is hidden.
-use orrery_api::{JsonOptions, Object, ObjectError};
+use orrery_api::{Encoded, Form, JsonOptions, Object, ObjectError};
 use orrery_proto::apps::v1::Workload;
 use orrery_testkit::v1::{Gadget, GadgetSpec};
 use serde_json::json;
@@ -157,4 +157,26 @@ fn sensitive_fields_are_hidden() {
     let short = mk_gadget(json!({"token": "secret"}));
     let messages = format!("{:?}", short.validate(None));
     assert!(messages.contains("spec.token") && !messages.contains("\"secret\""), "{messages}");
+}
+
+/// What several holders of one object ask for is made once.
+#[test]
+fn a_form_is_written_once() {
+    let encoded = Encoded::from(mk_gadget(json!({"mode": "idle"})));
+    let form = |number| Form { name: "json".into(), number };
+    let made = std::cell::Cell::new(0);
+    let write = |encoded: &Encoded, number| {
+        let make = || {
+            made.set(made.get() + 1);
+            Ok::<_, ObjectError>(format!("{number}").into())
+        };
+        encoded.form(&form(number), make).expect("it is written")
+    };
+    let first = write(&encoded, 1);
+    let again = write(&encoded.clone(), 1);
+    assert_eq!((first.as_ptr(), made.get()), (again.as_ptr(), 1), "the same bytes");
+    assert_eq!((write(&encoded, 2).as_ref(), made.get()), (b"2".as_ref(), 2));
+    // Beyond what is kept it is still written right.
+    (0..40).for_each(|number| drop(write(&encoded, number)));
+    assert_eq!(write(&encoded, 39).as_ref(), b"39");
 }

@@ -2,7 +2,8 @@
 mod strategies;
 
 use orrery_api::{
-    DecodeOptions, JsonOptions, Object, ObjectList, parse_json, parse_manifests, value_to_yaml,
+    DecodeOptions, Encoded, JsonOptions, Object, ObjectList, parse_json, parse_manifests,
+    value_to_yaml,
 };
 use proptest::prelude::*;
 
@@ -35,6 +36,29 @@ proptest! {
     fn protobuf_gives_back_what_was_written(gadget in gadget()) {
         let read = Object::decode(&gadget_kind(), &gadget.encode());
         prop_assert_eq!(read.expect("our own bytes"), gadget);
+    }
+
+    /// What is changed in bytes is what would have been changed in the object, whatever nobody knows.
+    #[test]
+    fn bytes_are_shown_as_the_object_would_be(
+        gadget in gadget(), project in "[a-z]{0,6}", version in "[1-9]{0,4}", parts: bool,
+    ) {
+        let mut bytes = gadget.encode();
+        bytes.extend_from_slice(UNKNOWN);
+        if parts {
+            // More metadata behind, which decoders put together: name "late".
+            bytes.extend_from_slice(&[0x1a, 6, 0x0a, 4, b'l', b'a', b't', b'e']);
+        }
+        let mut object = Object::decode(&gadget_kind(), &bytes).expect("a gadget");
+        let shown = Encoded::at(&gadget_kind(), &bytes, &version).expect("a gadget");
+        object.set_resource_version(&version);
+        prop_assert_eq!(&shown.clone().into_object().expect("a gadget"), &object);
+        let shown = shown.in_project(&project).expect("a gadget");
+        object.set_project(&project);
+        prop_assert_eq!(shown.object().expect("a gadget"), &object);
+        prop_assert_eq!(shown.meta().expect("metadata"), object.meta());
+        prop_assert_eq!(shown.project().expect("metadata"), object.project());
+        prop_assert_eq!(shown.resource_version().expect("metadata"), object.resource_version());
     }
 
     /// proves: HUB-10

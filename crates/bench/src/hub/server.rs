@@ -1,7 +1,11 @@
 //! Our server as a process of its own, and clients of it.
+use orrery_bench::grpc;
 use orrery_bench::process::{self, Process};
+use orrery_proto::core::v1::Project;
 use orrery_proto::hub::v1::hub_client::HubClient;
 use orrery_proto::hub::v1::{ApplyRequest, Encoding, Resource, resource::Body};
+use orrery_proto::meta::v1::ObjectMeta;
+use prost::Message as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -32,6 +36,16 @@ impl Server {
         Ok(Self { process, url, started_in: begun.elapsed() })
     }
 
+    /// Connections of their own, for much load.
+    pub async fn light_clients(&self, count: usize) -> anyhow::Result<Vec<grpc::Client>> {
+        let address = self.url.trim_start_matches("http://");
+        let mut clients = Vec::new();
+        for _ in 0..count {
+            clients.push(grpc::Client::connect(address).await?);
+        }
+        Ok(clients)
+    }
+
     /// Connections of their own.
     pub async fn clients(&self, count: usize) -> anyhow::Result<Vec<Client>> {
         let mut clients = Vec::new();
@@ -54,4 +68,26 @@ pub fn resource(name: &str, payload: usize, version: usize) -> ApplyRequest {
         encoding: Encoding::Protobuf.into(),
         ..ApplyRequest::default()
     }
+}
+
+/// The path of a method of the hub.
+pub fn method(name: &str) -> String {
+    format!("/orrery.hub.v1.Hub/{name}")
+}
+
+/// The same as [`resource`], as a program with its own types sends it.
+pub fn typed_resource(name: &str, payload: usize, version: usize) -> ApplyRequest {
+    let annotations = [("payload", "x".repeat(payload)), ("version", version.to_string())];
+    let metadata = ObjectMeta {
+        name: name.to_owned(),
+        annotations: annotations.map(|(key, value)| (key.to_owned(), value)).into(),
+        ..ObjectMeta::default()
+    };
+    let project = Project { metadata: Some(metadata), ..Project::default() };
+    let resource = Resource {
+        kind: "Project".into(),
+        body: Some(Body::Protobuf(project.encode_to_vec().into())),
+        ..Resource::default()
+    };
+    ApplyRequest { resource: Some(resource), ..ApplyRequest::default() }
 }

@@ -1,15 +1,19 @@
 //! Durable writes and consistent reads.
-use crate::server::{Client, Server, resource};
+use crate::server::{Server, method, resource, typed_resource};
+use orrery_bench::grpc::Client;
 use orrery_bench::load::{self, Outcome, Until};
 use orrery_bench::process::Process;
 use orrery_bench::{etcd, table::Table};
-use orrery_proto::hub::v1::{GetRequest, ResourceName};
+use orrery_proto::hub::v1::{ApplyRequest, GetRequest, ResourceName};
 use std::path::Path;
 use std::time::Duration;
 
 const TIME: Duration = Duration::from_secs(5);
 /// The size of a small resource.
 const PAYLOAD: usize = 400;
+/// Makes the request of a name, a size and a version.
+type Payload = fn(&str, usize, usize) -> ApplyRequest;
+
 /// Objects that the writers change in turn.
 const OBJECTS: usize = 256;
 
@@ -29,12 +33,17 @@ pub async fn measure(folder: &Path) -> anyhow::Result<()> {
     let server = Server::start(&folder.join("ours")).await?;
     let (peer, address) = etcd::start(folder).await?;
     for clients in [1, 64] {
-        let ours = measured(&server.process, writes(server.clients(clients).await?)).await?;
         let theirs = measured(&peer, etcd_writes(&address, clients)).await?;
-        table.row(&row("durable apply / put", clients, &ours, &theirs));
+        let bodies: [(&str, Payload); 2] =
+            [("protobuf apply / put", typed_resource), ("JSON apply / put", resource)];
+        for (work, body) in bodies {
+            let ours = writes(server.light_clients(clients).await?, body);
+            let ours = measured(&server.process, ours).await?;
+            table.row(&row(work, clients, &ours, &theirs));
+        }
     }
     for clients in [1, 64] {
-        let ours = measured(&server.process, reads(server.clients(clients).await?)).await?;
+        let ours = measured(&server.process, reads(server.light_clients(clients).await?)).await?;
         let theirs = measured(&peer, etcd_reads(&address, clients)).await?;
         table.row(&row("get / linearizable get", clients, &ours, &theirs));
     }
@@ -75,24 +84,33 @@ fn row(
     row
 }
 
-async fn writes(clients: Vec<Client>) -> anyhow::Result<Outcome> {
-    load::run(clients, Until::Time(TIME), |mut client: Client, sequence| async move {
-        let name = format!("bench-{}", sequence % OBJECTS);
-        client.apply(resource(&name, PAYLOAD, sequence)).await?;
-        Ok(client)
+async fn writes(clients: Vec<Client>, body: Payload) -> anyhow::Result<Outcome> {
+    let path = method("Apply");
+    load::run(clients, Until::Time(TIME), move |mut client: Client, sequence| {
+        let path = path.clone();
+        async move {
+            let name = format!("bench-{}", sequence % OBJECTS);
+            client.call(&path, &body(&name, PAYLOAD, sequence)).await?;
+            Ok(client)
+        }
     })
     .await
 }
 
 async fn reads(clients: Vec<Client>) -> anyhow::Result<Outcome> {
-    load::run(clients, Until::Time(TIME), |mut client: Client, _| async move {
-        let name = ResourceName {
-            kind: "Project".into(),
-            name: "bench-0".into(),
-            ..ResourceName::default()
-        };
-        client.get(GetRequest { name: Some(name), ..GetRequest::default() }).await?;
-        Ok(client)
+    let path = method("Get");
+    load::run(clients, Until::Time(TIME), move |mut client: Client, _| {
+        let path = path.clone();
+        async move {
+            let name = ResourceName {
+                kind: "Project".into(),
+                name: "bench-0".into(),
+                ..ResourceName::default()
+            };
+            let request = GetRequest { name: Some(name), ..GetRequest::default() };
+            client.call(&path, &request).await?;
+            Ok(client)
+        }
     })
     .await
 }

@@ -15,6 +15,9 @@ pub enum DriverCommand {
     /// Machines that are process trees on this machine, each with an address of its own
     #[command(after_help = examples::DRIVER_PROCESS)]
     Process(ProcessDriver),
+    /// Virtual machines on this machine, with KVM or without
+    #[command(after_help = examples::DRIVER_QEMU)]
+    Qemu(QemuDriver),
     /// Machines at EC2, or at a cloud that speaks its API
     #[command(after_help = examples::DRIVER_AWS)]
     Aws(AwsDriver),
@@ -66,6 +69,17 @@ pub struct ProcessDriver {
     /// The /24 network of the machines; its .1 is this machine
     #[arg(long, value_name = "ADDRESS", default_value = "10.213.77.0")]
     pub subnet: Ipv4Addr,
+}
+
+#[derive(Debug, Args)]
+pub struct QemuDriver {
+    #[command(flatten)]
+    pub connection: DriverConnection,
+    #[command(flatten)]
+    pub agents: AgentServer,
+    /// Folder of the machines [default: ~/.local/share/orrery/machines/qemu]
+    #[arg(long, value_name = "FOLDER")]
+    pub data_dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -10,6 +10,11 @@ pub const SERVER: &str = "Example:
 pub const AGENT: &str = "Example:
   orrery agent --name edge-1 --server http://127.0.0.1:7443";
 
+pub const MESH: &str = "Examples:
+  orrery mesh bootstrap --service books -p shop > books.yaml && envoy -c books.yaml
+  orrery mesh status -p shop
+  orrery mesh proxies -A";
+
 pub const STORAGE_CONTROLLER: &str = "Examples:
   orrery storage-controller --id host-1
   orrery storage-controller --id host-1 --registry registry:8999 --listen 10.0.0.5:8998 \\
@@ -28,6 +33,10 @@ pub const DRIVER_PROCESS: &str = "Example:
   orrery driver process
   orrery apply -f examples/machines.yaml
   orrery get machines -p machines --watch";
+
+pub const DRIVER_QEMU: &str = "Example:
+  orrery driver qemu
+  orrery get drivers";
 
 pub const DRIVER_AWS: &str = "Example:
   orrery driver aws --owner production --server orrery.example:5000 \\
@@ -129,6 +138,13 @@ pub const BACKUP: &str = "Example:
 
 pub const RESTORE: &str = "Example:
   orrery restore monday.backup --data-dir /var/lib/orrery-restored";
+
+pub const TOP: &str = "Example:
+  orrery top server --interval 5";
+
+pub const SECRETS: &str = "Examples:
+  orrery secrets rotate-key
+  orrery secrets status";
 
 pub const LOGS: &str = "Examples:
   orrery logs hello -p hello

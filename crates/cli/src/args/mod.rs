@@ -7,16 +7,26 @@ mod connection;
 mod driver;
 mod examples;
 mod manage;
+mod mesh;
+mod operations;
 mod resources;
 mod run;
 mod values;
 
 pub use connection::{Connection, Tls};
-pub use driver::{AwsDriver, DriverArguments, DriverCommand, DriverConnection, ProcessDriver};
+pub use driver::{
+    AwsDriver, DriverArguments, DriverCommand, DriverConnection, ProcessDriver, QemuDriver,
+};
 pub use manage::{
     ApiResourcesArguments, BackupArguments, CompletionArguments, ContextArguments, ContextCommand,
     ContextSet, ExplainArguments, KindFormat, KubeconfigArguments, ManArguments,
     ReferenceArguments, RestoreArguments, ShellName, VersionArguments,
+};
+pub use mesh::{
+    BootstrapArguments, BootstrapFormat, MeshArguments, MeshCommand, MeshList, ServerMesh,
+};
+pub use operations::{
+    LimitArguments, OperationsArguments, SecretsArguments, SecretsCommand, TopArguments, TopCommand,
 };
 pub use resources::{
     ApplyArguments, Cascade, ChangeArguments, DeleteArguments, DescribeArguments, DiffArguments,
@@ -29,7 +39,7 @@ pub use run::{
 };
 pub use values::{Aim, Format};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// The infrastructure control plane: declare what should exist, and the world follows.
@@ -42,7 +52,7 @@ pub struct Arguments {
     pub command: Command,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct Global {
     /// Context to use, from the contexts file
     #[arg(long, global = true, env = "ORRERY_CONTEXT", add = crate::complete::contexts())]
@@ -53,6 +63,20 @@ pub struct Global {
     /// What to log, and how much: error, warn, info, debug, trace, or a filter
     #[arg(long, global = true, env = "ORRERY_LOG", value_name = "FILTER")]
     pub log: Option<String>,
+    /// How to log: for people, or a JSON object in each line
+    #[arg(long, global = true, env = "ORRERY_LOG_FORMAT", value_name = "FORMAT", value_enum)]
+    #[arg(default_value_t)]
+    pub log_format: LogFormat,
+    /// Collector to send traces to, in OTLP over gRPC: http://HOST:4317
+    #[arg(long, global = true, env = "ORRERY_OTLP_ENDPOINT", value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    #[default]
+    Text,
+    Json,
 }
 
 #[derive(Debug, Subcommand)]
@@ -132,12 +156,21 @@ pub enum Command {
     /// Print a kubeconfig, with which kubectl and its like reach the server
     #[command(after_help = examples::KUBECONFIG)]
     Kubeconfig(KubeconfigArguments),
+    /// See the service mesh, and start proxies of it
+    #[command(after_help = examples::MESH)]
+    Mesh(MeshArguments),
     /// Save everything that the server keeps to a file, while it runs
     #[command(after_help = examples::BACKUP)]
     Backup(BackupArguments),
     /// Make a new data folder out of a backup
     #[command(after_help = examples::RESTORE)]
     Restore(RestoreArguments),
+    /// Show who uses how much
+    #[command(after_help = examples::TOP)]
+    Top(TopArguments),
+    /// Change the key that secrets are sealed with, and see what is sealed
+    #[command(after_help = examples::SECRETS)]
+    Secrets(SecretsArguments),
     /// Show the versions of this client and of the server
     #[command(after_help = examples::VERSION)]
     Version(VersionArguments),

@@ -1,5 +1,5 @@
 //! Commands that run for as long as they are let.
-use super::Tls;
+use super::{OperationsArguments, ServerMesh, Tls};
 use clap::Args;
 use orrery_server::{DriversListen, StorageListen};
 use std::net::SocketAddr;
@@ -21,6 +21,8 @@ pub struct UpArguments {
     /// Name of the agent beside the server
     #[arg(long, default_value = "local")]
     pub name: String,
+    #[command(flatten)]
+    pub operations: OperationsArguments,
 }
 
 #[derive(Debug, Args)]
@@ -37,6 +39,8 @@ pub struct ServerArguments {
     #[command(flatten)]
     pub store: StoreArguments,
     #[command(flatten)]
+    pub operations: OperationsArguments,
+    #[command(flatten)]
     pub storage: StorageArguments,
     /// Take plain connections from other machines too; only for networks that are safe
     #[arg(long)]
@@ -44,6 +48,8 @@ pub struct ServerArguments {
     /// Ending of the API groups, such as apps.SUFFIX
     #[arg(long, default_value = orrery_api::DEFAULT_GROUP_SUFFIX, value_name = "SUFFIX")]
     pub group_suffix: String,
+    #[command(flatten)]
+    pub mesh: ServerMesh,
     #[command(flatten)]
     pub tls: Tls,
 }
@@ -124,6 +130,9 @@ pub struct AgentArguments {
     /// Label for its node: KEY=VALUE; may be given more than once
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     pub labels: Vec<(String, String)>,
+    /// Address under which others reach what runs here [default: where its connection comes from]
+    #[arg(long, value_name = "IP")]
+    pub address: Option<std::net::IpAddr>,
     /// Stop all workloads when the agent stops, instead of leaving them running
     #[arg(long)]
     pub stop_workloads: bool,

@@ -1,4 +1,5 @@
 //! `orrery agent`.
+use super::agent_volumes;
 use crate::SUPERVISOR;
 use crate::args::AgentArguments;
 use crate::paths;
@@ -8,7 +9,9 @@ use orrery_agent::{AgentConfig, OnStop, SupervisorCommand};
 use orrery_client::Endpoint;
 use orrery_client::agent::Link;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -27,7 +30,8 @@ pub async fn run(arguments: AgentArguments) -> anyhow::Result<()> {
         if arguments.stop_workloads { OnStop::StopWorkloads } else { OnStop::LeaveRunning };
     let stop = CancellationToken::new();
     let labels = arguments.labels.into_iter().collect();
-    let running = start(&arguments.name, labels, folder, endpoint, on_stop, stop.clone())?;
+    let place = Place { name: &arguments.name, labels, address: arguments.address };
+    let running = start(place, folder, endpoint, on_stop, stop.clone())?;
     tokio::pin!(running);
     tokio::select! {
         outcome = &mut running => return outcome,
@@ -37,10 +41,17 @@ pub async fn run(arguments: AgentArguments) -> anyhow::Result<()> {
     running.await
 }
 
+/// Who an agent is.
+pub struct Place<'a> {
+    pub name: &'a str,
+    pub labels: BTreeMap<String, String>,
+    /// Where others reach what runs there.
+    pub address: Option<IpAddr>,
+}
+
 /// An agent and its connection; it ends after `stop` was cancelled.
 pub fn start(
-    name: &str,
-    labels: BTreeMap<String, String>,
+    place: Place<'_>,
     folder: PathBuf,
     endpoint: Endpoint,
     on_stop: OnStop,
@@ -48,9 +59,11 @@ pub fn start(
 ) -> anyhow::Result<impl Future<Output = anyhow::Result<()>> + use<>> {
     let program = std::env::current_exe().context("find this program's own file")?;
     let supervisor = SupervisorCommand { program, args: vec![SUPERVISOR.into()] };
-    let mut config = AgentConfig::new(name, folder, supervisor);
+    let mut config = AgentConfig::new(place.name, folder, supervisor);
     config.on_stop = on_stop;
-    config.labels = labels;
+    config.labels = place.labels;
+    config.address = place.address;
+    config.volumes = Some(Arc::new(agent_volumes::Mounts::default()));
     let (to_server, to_server_rx) = mpsc::channel(MESSAGES_MAX);
     let (from_server_tx, from_server) = mpsc::channel(MESSAGES_MAX);
     let hello = orrery_agent::hello(&config);

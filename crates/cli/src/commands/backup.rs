@@ -45,6 +45,8 @@ pub async fn restore(arguments: RestoreArguments) -> anyhow::Result<()> {
     let options = EmbeddedOptions::default();
     let summary = orrery_server::restore(&arguments.file, &store, options).await?;
     print::line(&format!("{} entries restored to {}", summary.entries, folder.display()))?;
+    let key = folder.join(super::operations::KEY_FILE);
+    print::line(&format!("What is secret needs its key: copy the key file to {}", key.display()))?;
     print::line(&format!("Start the server with: orrery server --data-dir {}", folder.display()))
 }
 

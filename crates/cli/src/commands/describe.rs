@@ -1,6 +1,7 @@
 //! `orrery describe`: everything about a resource, for reading.
 use super::happenings::{self, Happening};
 use crate::args::{DescribeArguments, Global};
+use crate::hiding::Hiding;
 use crate::output::print;
 use crate::output::style::{self, Style};
 use crate::output::table::{self, labels, lookup, plain_lines};
@@ -36,6 +37,10 @@ pub async fn run(global: &Global, arguments: DescribeArguments) -> anyhow::Resul
                 found.extend(objects.into_iter().map(|object| (kind.clone(), object)));
             }
         }
+    }
+    let hiding = Hiding::new(&session.known)?;
+    for (kind, object) in &mut found {
+        hiding.hide(kind, object);
     }
     if found.is_empty() {
         print::note("nothing to describe");

@@ -2,6 +2,7 @@
 use super::apply::Applying;
 use crate::args::{DiffArguments, Global};
 use crate::exit::Differences;
+use crate::hiding::Hiding;
 use crate::manifests;
 use crate::output::print;
 use crate::output::style::{self, Style};
@@ -22,11 +23,16 @@ pub async fn run(global: &Global, arguments: DiffArguments) -> anyhow::Result<()
     }
     manifests::check(&manifests, &session.known)?;
     let mut applying = Applying::new(&session, Writing { dry_run: true, force: true });
+    let hiding = Hiding::new(&session.known)?;
     let mut differ = false;
     for manifest in &manifests {
         let resource = Resource::declared(&session.known, &manifest.value)?;
         let live = session.find(&resource.name).await?;
         let (would_be, _) = applying.send(manifest).await?;
+        let (mut live, mut would_be) = (live, would_be);
+        let before = live.get_or_insert(Value::Null);
+        hiding.hide_both(&resource.kind, before, &mut would_be);
+        let live = live.filter(|live| !live.is_null());
         applying.imagine(std::slice::from_ref(manifest));
         let text = unified(&resource, live, would_be);
         if !text.is_empty() {

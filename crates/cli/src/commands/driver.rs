@@ -1,11 +1,15 @@
 //! `orrery driver`: drivers as processes of their own.
-use crate::args::{AwsDriver, DriverArguments, DriverCommand, DriverConnection, ProcessDriver};
+use crate::args::{
+    AwsDriver, DriverArguments, DriverCommand, DriverConnection, ProcessDriver, QemuDriver,
+};
 use crate::paths;
 use crate::signals::StopSignals;
 use anyhow::{Context as _, bail};
 use orrery_driver::process::{Agent, Process};
+use orrery_driver::qemu::{self, Qemu};
 use orrery_driver::{Driver, Options, aws, process};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -16,6 +20,7 @@ const VERSION: &str = "v1";
 pub async fn run(arguments: DriverArguments) -> anyhow::Result<()> {
     match arguments.driver {
         DriverCommand::Process(arguments) => processes(arguments).await,
+        DriverCommand::Qemu(arguments) => virtual_machines(arguments).await,
         DriverCommand::Aws(AwsDriver { connection, owner, endpoint }) => {
             serve(&connection, aws::KIND, Arc::new(aws::Aws::new(owner, endpoint))).await
         }
@@ -23,10 +28,7 @@ pub async fn run(arguments: DriverArguments) -> anyhow::Result<()> {
 }
 
 async fn processes(arguments: ProcessDriver) -> anyhow::Result<()> {
-    let root = match arguments.data_dir {
-        Some(folder) => paths::data(Some(folder))?,
-        None => paths::data(None)?.join("machines").join("process"),
-    };
+    let root = folder(arguments.data_dir, "process")?;
     let server = arguments.agents.agent_server;
     let agent = Agent {
         program: std::env::current_exe().context("find this program's own file")?,
@@ -37,6 +39,26 @@ async fn processes(arguments: ProcessDriver) -> anyhow::Result<()> {
     let driver = Process::new(options)?;
     driver.resume().await.context("take up the machines of an earlier start")?;
     serve(&arguments.connection, process::KIND, Arc::new(driver)).await
+}
+
+async fn virtual_machines(arguments: QemuDriver) -> anyhow::Result<()> {
+    let root = folder(arguments.data_dir, "qemu")?;
+    let server = arguments.agents.agent_server;
+    // In a virtual machine's network, this machine's loopback has an address of its own.
+    let server = match loopback(&server)? {
+        Some(address) => format!("http://10.0.2.2:{}", address.port()),
+        None => server,
+    };
+    let driver = Qemu::new(qemu::Options { root, server })?;
+    serve(&arguments.connection, qemu::KIND, Arc::new(driver)).await
+}
+
+/// The folder of a driver's machines.
+fn folder(given: Option<PathBuf>, driver: &str) -> anyhow::Result<PathBuf> {
+    Ok(match given {
+        Some(folder) => paths::data(Some(folder))?,
+        None => paths::data(None)?.join("machines").join(driver),
+    })
 }
 
 /// Registers and serves until it is told to stop.

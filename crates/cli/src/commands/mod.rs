@@ -1,5 +1,6 @@
 //! One file per command.
 mod agent;
+mod agent_volumes;
 mod api_resources;
 mod apply;
 mod backup;
@@ -21,11 +22,15 @@ mod kubeconfig;
 mod label;
 mod logs;
 mod man;
+mod mesh;
+mod operations;
 mod patch;
 mod prune;
 mod reference;
+mod secrets;
 mod server;
 mod storage;
+mod top;
 mod up;
 mod version;
 mod wait;
@@ -35,11 +40,12 @@ use crate::exit;
 use crate::logging;
 use anyhow::Context as _;
 use std::process::ExitCode;
+use tracing::{Instrument as _, Span};
 
 /// Runs what was asked for.
 pub fn run(arguments: Arguments) -> ExitCode {
     let Arguments { global, command } = arguments;
-    let long_lived = matches!(
+    let serves = matches!(
         command,
         Command::Server(_)
             | Command::Agent(_)
@@ -47,14 +53,21 @@ pub fn run(arguments: Arguments) -> ExitCode {
             | Command::StorageController(_)
             | Command::Csi(_)
     );
-    let default_log = if long_lived { "info" } else { "warn" };
+    let long_lived = serves || matches!(command, Command::Up(_));
+    let default_log = if serves { "info" } else { "warn" };
     // Where 1 is an answer, a failure is something else.
     let compares = matches!(command, Command::Diff(_));
     let failed = if compares { exit::FAILED_TO_COMPARE } else { exit::FAILED };
-    let outcome = logging::start(global.log.as_deref(), default_log).and_then(|()| {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-        let runtime = runtime.context("start the asynchronous runtime")?;
-        runtime.block_on(Box::pin(dispatch(&global, command)))
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let outcome = runtime.context("start the asynchronous runtime").and_then(|runtime| {
+        let within = runtime.enter();
+        let logging = logging::start(&global, default_log)?;
+        drop(within);
+        // What runs for long has a trace for each thing that it does, not one for its whole life.
+        let span = if long_lived { Span::none() } else { tracing::info_span!("command") };
+        let outcome = runtime.block_on(Box::pin(dispatch(&global, command).instrument(span)));
+        drop(logging);
+        outcome
     });
     exit::code(outcome, failed)
 }
@@ -87,8 +100,11 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<()> {
         Command::Man(arguments) => man::run(&arguments),
         Command::Reference(arguments) => reference::run(&arguments),
         Command::Kubeconfig(arguments) => kubeconfig::run(global, &arguments),
+        Command::Mesh(arguments) => mesh::run(global, arguments).await,
         Command::Backup(arguments) => backup::save(global, arguments).await,
         Command::Restore(arguments) => backup::restore(arguments).await,
+        Command::Top(arguments) => top::run(global, arguments).await,
+        Command::Secrets(arguments) => secrets::run(global, arguments).await,
         Command::Logs(arguments) => logs::run(global, arguments).await,
         Command::Version(arguments) => version::run(global, arguments).await,
     }

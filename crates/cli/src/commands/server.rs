@@ -1,4 +1,5 @@
 //! `orrery server`.
+use super::operations;
 use crate::args::{ServerArguments, StoreArguments};
 use crate::paths;
 use crate::signals::StopSignals;
@@ -17,13 +18,16 @@ pub const STOP_GRACE: Duration = Duration::from_secs(10);
 pub async fn run(arguments: ServerArguments) -> anyhow::Result<()> {
     let mut signals = StopSignals::listen()?;
     let data = paths::data(arguments.data_dir)?;
+    let store = store(&arguments.store, &data)?;
     let options = ServerOptions {
         listen: arguments.listen,
+        operations: operations::read(arguments.operations, &store, &data)?,
         drivers: arguments.drivers_listen.unwrap_or_default(),
-        store: store(&arguments.store, &data)?,
+        store,
         tls: arguments.tls.files(),
         allow_plain: arguments.allow_plain,
         group_suffix: arguments.group_suffix,
+        mesh: arguments.mesh.settings(),
         storage: arguments
             .storage
             .storage_listen

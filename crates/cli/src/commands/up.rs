@@ -1,5 +1,5 @@
 //! `orrery up`: everything on one machine, in one process group.
-use super::{agent, server::STOP_GRACE};
+use super::{agent, operations, server::STOP_GRACE};
 use crate::args::{Global, UpArguments};
 use crate::connection;
 use crate::output::{print, style};
@@ -18,13 +18,16 @@ use tokio_util::sync::CancellationToken;
 pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> {
     let mut signals = StopSignals::listen()?;
     let data = paths::data(arguments.data_dir)?;
+    let store = StoreOptions::Embedded(data.join("store"));
     let options = ServerOptions {
         listen: arguments.listen,
+        operations: operations::read(arguments.operations, &store, &data)?,
         drivers: arguments.drivers_listen.unwrap_or_default(),
-        store: StoreOptions::Embedded(data.join("store")),
+        store,
         tls: TlsFiles::default(),
         allow_plain: false,
         group_suffix: orrery_api::DEFAULT_GROUP_SUFFIX.to_owned(),
+        mesh: <_>::default(),
         storage: arguments
             .storage
             .storage_listen
@@ -42,7 +45,8 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
     let folder = data.join("agents").join(&arguments.name);
     let stop_agent = CancellationToken::new();
     let (name, on_stop) = (&arguments.name, OnStop::StopWorkloads);
-    let agent = agent::start(name, <_>::default(), folder, endpoint, on_stop, stop_agent.clone())?;
+    let place = agent::Place { name, labels: <_>::default(), address: None };
+    let agent = agent::start(place, folder, endpoint, on_stop, stop_agent.clone())?;
     let context = Context {
         name: "local".to_owned(),
         server: url.clone(),

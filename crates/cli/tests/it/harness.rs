@@ -10,6 +10,8 @@ pub const ORRERY: &str = env!("CARGO_BIN_EXE_orrery");
 /// How long a test waits for what should happen soon; generous, because machines are busy.
 const SOON: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// For what keeps the machine busy: looking must not slow it down.
+const SLOWLY: Duration = Duration::from_millis(500);
 
 /// Waits until `look` finds something.
 #[track_caller]
@@ -21,6 +23,22 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         pause();
     }
     panic!("waited in vain until {what}");
+}
+
+/// The same for what takes longer, with what to say if it does not happen.
+#[track_caller]
+pub fn until_within<T>(
+    seconds: u64,
+    mut look: impl FnMut() -> Option<T>,
+    why: impl FnOnce() -> String,
+) -> T {
+    for _ in 0..seconds * 1000 / SLOWLY.as_millis() as u64 {
+        if let Some(found) = look() {
+            return found;
+        }
+        pause_for(SLOWLY);
+    }
+    panic!("waited in vain: {}", why());
 }
 
 /// A person's home folder.
@@ -75,7 +93,7 @@ impl Home {
                 panic!("it ended instead of getting ready: {said}{error}");
             }
         }
-        Up { child }
+        Up { child, said }
     }
 }
 
@@ -99,22 +117,24 @@ impl Drop for Process {
 }
 
 impl Home {
-    /// Starts `orrery server` on a folder of this home and returns its address.
+    /// Starts `orrery server` on a folder of this home and returns its address. It logs to a file
+    /// beside that folder: `NAME.log`.
     pub fn server(&self, data: &str, more: &[String]) -> (Process, String) {
         let mut command = self.command(ORRERY);
         command.args(["server", "--listen", "127.0.0.1:0", "--data-dir"]).arg(self.path(data));
-        let mut child = command.args(more).stderr(Stdio::piped()).spawn().unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let process = Process(child);
-        let mut line = String::new();
-        while !line.contains("serving on ") {
-            line.clear();
-            assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "the server ended");
-        }
-        // Nobody reads on; a full pipe must not stop the server.
-        std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
-        let url = line.split("serving on ").nth(1).unwrap().split_whitespace().next().unwrap();
-        (process, url.to_owned())
+        let log = self.path(&format!("{data}.log"));
+        command.args(more).stderr(std::fs::File::create(&log).unwrap());
+        let mut process = Process(command.spawn().unwrap());
+        let url = until("the server serves", || {
+            let text = std::fs::read_to_string(&log).unwrap();
+            let ended = process.0.try_wait().unwrap().is_some();
+            assert!(!ended, "the server ended: {text}");
+            // The line may be half written.
+            let line = text.lines().find(|line| line.contains("serving on "));
+            let line = line.filter(|_| text.ends_with('\n'))?;
+            Some(line.split("serving on ").nth(1)?.split([' ', '"', '\n']).next()?.to_owned())
+        });
+        (process, url)
     }
 }
 
@@ -171,9 +191,29 @@ impl Done {
 /// A running `orrery up`, ended with the test.
 pub struct Up {
     child: Child,
+    said: String,
 }
 
 impl Up {
+    /// The address of the server.
+    pub fn server(&self) -> String {
+        self.word("server")
+    }
+
+    /// Where machine drivers register.
+    pub fn drivers(&self) -> String {
+        self.word("drivers")
+    }
+
+    fn word(&self, of: &str) -> String {
+        let words = self.said.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        words
+            .filter(|words| words.first() == Some(&of))
+            .map(|words| words[1].to_owned())
+            .next()
+            .unwrap()
+    }
+
     /// Presses Ctrl-C and waits for the end.
     pub fn interrupt(&mut self) -> ExitStatus {
         signal(self.child.id(), rustix::process::Signal::INT);
@@ -208,8 +248,12 @@ impl Drop for Up {
     clippy::disallowed_methods,
     reason = "other processes tell nobody: all there is is to look"
 )]
+fn pause_for(time: Duration) {
+    std::thread::sleep(time);
+}
+
 fn pause() {
-    std::thread::sleep(LOOK_AGAIN);
+    pause_for(LOOK_AGAIN);
 }
 
 pub fn signal(pid: u32, signal: rustix::process::Signal) {

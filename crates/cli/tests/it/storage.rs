@@ -4,16 +4,16 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// A server with its storage registry, and a controller on a folder of its own.
-struct Site {
-    home: Home,
-    url: String,
+pub struct Site {
+    pub home: Home,
+    pub url: String,
     registry: String,
     memory: PathBuf,
     _server: Process,
 }
 
 impl Site {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let home = Home::new();
         // A free port that the next call asks for by name: that of the registry is not printed
         // where the harness reads.
@@ -25,7 +25,7 @@ impl Site {
         Self { home, url, registry, memory, _server: server }
     }
 
-    fn controller(&self, id: &str) -> Process {
+    pub fn controller(&self, id: &str) -> Process {
         let mut command = self.home.command(ORRERY);
         command.args(["storage-controller", "--id", id, "--registry", &self.registry]);
         command.args(["--refresh-seconds", "1", "--state"]).arg(self.home.path(id));

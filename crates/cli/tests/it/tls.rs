@@ -14,12 +14,12 @@ fn validity() -> Validity {
     Validity::starting(std::time::SystemTime::now(), DAY)
 }
 
-fn authority() -> Authority {
+pub fn authority() -> Authority {
     Authority::generate(&"test.local".parse().unwrap(), validity()).unwrap()
 }
 
 /// The three arguments for an identity, whose files lie in a folder of its own.
-fn identity(authority: &Authority, home: &Home, role: Role, name: &str) -> Vec<String> {
+pub fn identity(authority: &Authority, home: &Home, role: Role, name: &str) -> Vec<String> {
     let folder = home.path(&format!("{role}-{name}"));
     std::fs::create_dir_all(&folder).unwrap();
     let request = IssueRequest::new(role, name).dns("localhost").ip([127, 0, 0, 1]);

@@ -13,16 +13,16 @@
 //!
 //! Needs Linux, root, `ip` (iproute2), `unshare` and `flock` (util-linux).
 mod network;
-mod record;
 mod relay;
 mod tree;
 
+use crate::records::{
+    Lock, Record, Records, USER_DATA, asked_id, id_of, is_program, machine_key, short_hash,
+};
 use crate::{Created, Driver, Error, ErrorCode, Machine, MachineState, Request};
 use network::Network;
-use record::{Lock, Record, Records};
 use relay::Relay;
-use serde::Deserialize;
-use sha2::Digest;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -31,8 +31,6 @@ use tree::Tree;
 /// The kind that this driver registers with.
 pub const KIND: &str = "ProcessMachine";
 const ID_PREFIX: &str = "process:///";
-/// Enough of a hash to tell machines apart and still fit into the name of a network device.
-const ID_LENGTH: usize = 8;
 
 /// Where machines live.
 #[derive(Clone, Debug)]
@@ -69,6 +67,14 @@ struct Spec {
     /// Read by the library; named here because unknown fields are refused.
     #[serde(default, rename = "secretRef")]
     _secret_ref: Option<serde_json::Value>,
+}
+
+/// A machine with its address.
+type Placed = Record<Address>;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Address {
+    address: Ipv4Addr,
 }
 
 /// The driver.
@@ -109,7 +115,7 @@ impl Process {
     /// Takes up the machines that an earlier start of this driver left, so that their agents reach the
     /// server again.
     pub async fn resume(&self) -> Result<(), Error> {
-        if self.records.all()?.is_empty() {
+        if self.records.all::<Address>()?.is_empty() {
             return Ok(());
         }
         let _lock = self.records.lock().await?;
@@ -134,12 +140,12 @@ impl Process {
     }
 
     /// What runs as the machine: what its class says, its user data if that is a script, or an agent.
-    fn command(&self, spec: &Spec, record: &Record, user_data: &str) -> Result<Vec<String>, Error> {
+    fn command(&self, spec: &Spec, record: &Placed, user_data: &str) -> Result<Vec<String>, Error> {
         let script = user_data.starts_with("#!");
         match &self.agent {
             _ if !spec.command.is_empty() => Ok(spec.command.clone()),
             _ if script => {
-                let script = self.records.folder(&record.id).join(record::USER_DATA);
+                let script = self.records.folder(&record.id).join(USER_DATA);
                 Ok(vec![script.display().to_string()])
             }
             Some(agent) if user_data.is_empty() => {
@@ -173,7 +179,7 @@ impl Process {
     async fn bring_up(
         &self,
         request: &Request,
-        record: &mut Record,
+        record: &mut Placed,
         lock: &Lock,
     ) -> Result<(), Error> {
         let class = request.class().await?;
@@ -184,7 +190,7 @@ impl Process {
         };
         let command = self.command(&spec, record, &user_data)?;
         self.records.write_user_data(&record.id, &user_data)?;
-        self.network.connect(&record.id, record.address).await?;
+        self.network.connect(&record.id, record.extra.address).await?;
         self.open_way().await?;
         let tree = self.tree(&record.id);
         if tree.pids().await?.is_empty() {
@@ -198,7 +204,7 @@ impl Process {
         self.tree(id).end().await?;
         self.network.disconnect(id).await?;
         self.records.remove(id, lock)?;
-        if self.records.all()?.is_empty() {
+        if self.records.all::<Address>()?.is_empty() {
             if let Some(relay) = &self.relay {
                 relay.stop().await;
             }
@@ -207,7 +213,7 @@ impl Process {
         Ok(())
     }
 
-    async fn machine(&self, record: &Record) -> Result<Machine, Error> {
+    async fn machine(&self, record: &Placed) -> Result<Machine, Error> {
         let alive = !self.tree(&record.id).pids().await?.is_empty();
         let state = match (alive, record.started) {
             (true, _) => MachineState::Running,
@@ -217,7 +223,7 @@ impl Process {
         Ok(Machine {
             id: format!("{ID_PREFIX}{}", record.id),
             name: record.name.clone(),
-            addresses: vec![record.address.to_string()],
+            addresses: vec![record.extra.address.to_string()],
             state,
             idempotency_key: record.key.clone(),
         })
@@ -228,15 +234,16 @@ impl Process {
 impl Driver for Process {
     async fn create(&self, request: &Request) -> Result<Created, Error> {
         let key = machine_key(request)?;
-        let id = short_hash(&key, ID_LENGTH);
+        let id = id_of(&key);
         let lock = self.records.lock().await?;
         let known = self.records.read(&id)?;
         let adopted = known.as_ref().is_some_and(|it| it.started);
         let mut record = match known {
             Some(record) => record,
             None => {
+                let address = free_address(&self.network, &self.records.all()?)?;
                 let record = Record {
-                    address: free_address(&self.network, &self.records.all()?)?,
+                    extra: Address { address },
                     name: request.machine_name.clone(),
                     class: request.class.clone(),
                     started: false,
@@ -259,22 +266,14 @@ impl Driver for Process {
         Ok(Created {
             provider_id: format!("{ID_PREFIX}{}", record.id),
             node_name: record.name,
-            addresses: vec![record.address.to_string()],
+            addresses: vec![record.extra.address.to_string()],
             last_known_state: String::new(),
             adopted,
         })
     }
 
     async fn delete(&self, request: &Request) -> Result<(), Error> {
-        let id = match request.machine_id.strip_prefix(ID_PREFIX) {
-            Some(id) => id.to_owned(),
-            None if request.machine_id.is_empty() => short_hash(&machine_key(request)?, ID_LENGTH),
-            None => request.machine_id.clone(),
-        };
-        let is_id = id.len() == ID_LENGTH && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if !is_id {
-            return Err(Error::invalid(format!("{id:?} is no machine of this driver")));
-        }
+        let id = asked_id(request, ID_PREFIX)?;
         let lock = self.records.lock().await?;
         self.take_down(&id, &lock).await
     }
@@ -292,27 +291,8 @@ impl Driver for Process {
     }
 }
 
-fn is_program(name: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
-}
-
-fn machine_key(request: &Request) -> Result<String, Error> {
-    match (request.idempotency_key.as_str(), request.machine_name.as_str()) {
-        ("", "") => Err(Error::invalid("the operation names no machine")),
-        ("", name) => Ok(format!("{}#{name}", request.class)),
-        (key, _) => Ok(key.to_owned()),
-    }
-}
-
-fn short_hash(text: &str, length: usize) -> String {
-    let mut hash = format!("{:x}", sha2::Sha256::digest(text));
-    hash.truncate(length);
-    hash
-}
-
-fn free_address(network: &Network, records: &[Record]) -> Result<Ipv4Addr, Error> {
-    let taken = |address: &Ipv4Addr| records.iter().any(|it| it.address == *address);
+fn free_address(network: &Network, records: &[Placed]) -> Result<Ipv4Addr, Error> {
+    let taken = |address: &Ipv4Addr| records.iter().any(|it| it.extra.address == *address);
     network.addresses().find(|it| !taken(it)).ok_or_else(|| {
         Error::new(ErrorCode::ResourceExhausted, "all addresses of the subnet are taken")
     })

@@ -1,7 +1,8 @@
 //! The processes of a machine.
+use super::Placed;
 use super::network;
-use super::record::{Record, USER_DATA};
 use crate::Error;
+use crate::records::USER_DATA;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
@@ -48,7 +49,7 @@ impl Tree {
     /// even if an attempt was broken off in the middle of this.
     pub async fn start(
         &self,
-        record: &Record,
+        record: &Placed,
         command: &[String],
         env: &BTreeMap<String, String>,
         gateway: Ipv4Addr,
@@ -62,7 +63,7 @@ impl Tree {
         self.begun(child).await
     }
 
-    fn command(&self, record: &Record, command: &[String]) -> Result<Command, Error> {
+    fn command(&self, record: &Placed, command: &[String]) -> Result<Command, Error> {
         let log = OpenOptions::new().create(true).append(true).open(self.folder.join("log"));
         let log = log.map_err(|error| failed("open the log of the machine", &error))?;
         let errors = log.try_clone().map_err(|error| failed("open the log twice", &error))?;
@@ -74,7 +75,7 @@ impl Tree {
         start.args(command);
         start.env_clear().env("PATH", SEARCH_PATH);
         start.env("ORRERY_MACHINE_NAME", &record.name);
-        start.env("ORRERY_ADDRESS", record.address.to_string());
+        start.env("ORRERY_ADDRESS", record.extra.address.to_string());
         start.current_dir(&self.folder).process_group(0);
         start.stdin(Stdio::null()).stdout(log).stderr(errors);
         Ok(start)

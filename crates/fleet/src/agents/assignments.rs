@@ -1,6 +1,7 @@
 //! Which copies each agent should run, and telling it; and how far the workloads have come that its
 //! copies wait for.
 use super::dependents::{Dependents, needed};
+use super::volumes;
 use crate::middleware::distribute::Addressed;
 use crate::middleware::{Outbox, Senders};
 use orrery_hub::ObjectName;
@@ -9,6 +10,7 @@ use orrery_proto::fleet::v1::{
     Assignment, AssignmentSet, DependencyState, DependencyStates, ServerMessage, Unassign,
     server_message::Message,
 };
+use orrery_proto::storage::v1::VolumeAttachment;
 use orrery_runtime::{Change, View};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -19,6 +21,7 @@ use std::sync::Arc;
 pub struct Assignments {
     senders: Arc<Senders>,
     workloads: Arc<View<Workload>>,
+    attachments: Arc<View<VolumeAttachment>>,
     index: Mutex<Index>,
 }
 
@@ -39,15 +42,23 @@ pub struct Placed {
 }
 
 impl Assignments {
-    pub fn new(senders: Arc<Senders>, workloads: Arc<View<Workload>>) -> Self {
-        Self { senders, workloads, index: Mutex::default() }
+    pub fn new(
+        senders: Arc<Senders>,
+        workloads: Arc<View<Workload>>,
+        attachments: Arc<View<VolumeAttachment>>,
+    ) -> Self {
+        Self { senders, workloads, attachments, index: Mutex::default() }
     }
 
     /// Takes in what became of a copy, and tells its agent.
     pub fn take(&self, change: &Change<WorkloadInstance>) {
         let old = change.old.as_deref().and_then(|i| assignment(&change.name, i));
-        let new = change.new.as_deref().and_then(|i| assignment(&change.name, i));
+        let mut new = change.new.as_deref().and_then(|i| assignment(&change.name, i));
         let mut index = self.index.lock();
+        // Under the lock: an attachment that changes now finds the copy here, or is seen here.
+        if let Some((node, new)) = &mut new {
+            new.volumes = volumes::attached(&self.attachments, node, new);
+        }
         let mut messages = index.replace(&change.name, old, new);
         let needed = messages.iter().filter_map(|addressed| match &addressed.message.message {
             Some(Message::Assign(assignment)) => Some((&addressed.agent, needed(assignment))),
@@ -58,6 +69,26 @@ impl Assignments {
             .map(|(agent, needed)| Addressed { agent: agent.clone(), message: self.tell(needed) })
             .collect();
         messages.extend(states);
+        self.senders.send(messages);
+    }
+
+    /// Tells the agent of a node what became of a volume that its copies mount.
+    pub fn take_attachment(&self, change: &Change<VolumeAttachment>) {
+        let both = change.old.as_deref().or(change.new.as_deref());
+        let Some(spec) = both.and_then(|attachment| attachment.spec.as_ref()) else { return };
+        let mut index = self.index.lock();
+        let there = index.by_node.get_mut(spec.node()).into_iter().flat_map(BTreeMap::values_mut);
+        let mut messages = Vec::new();
+        for copy in there.filter(|copy| volumes::mounts(copy, &change.name.project, spec.volume()))
+        {
+            let known = volumes::attached(&self.attachments, spec.node(), copy);
+            if known != copy.volumes {
+                copy.volumes = known;
+                let message = Some(Message::Assign(copy.clone()));
+                let (agent, message) = (spec.node().to_owned(), ServerMessage { message });
+                messages.push(Addressed { agent, message });
+            }
+        }
         self.senders.send(messages);
     }
 
@@ -202,7 +233,8 @@ mod tests {
     #[tokio::test]
     async fn an_agent_gets_its_set_first_and_then_what_changes() {
         let senders = Arc::new(Senders::default());
-        let assignments = Assignments::new(senders.clone(), Arc::new(View::new(None)));
+        let (workloads, attachments) = (Arc::new(View::new(None)), Arc::new(View::new(None)));
+        let assignments = Assignments::new(senders.clone(), workloads, attachments);
         assignments.take(&change(None, Some(1)));
         let outbox = Arc::new(Outbox::default());
         let session = Session { epoch: 1, certificate: None, outbox: outbox.clone() };

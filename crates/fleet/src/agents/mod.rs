@@ -7,3 +7,4 @@ mod labels;
 pub mod logs;
 pub mod nodes;
 pub mod states;
+pub mod volumes;

@@ -158,12 +158,13 @@ impl Connection {
                 let problem = format!("more than {REQUESTS_MAX} requests at once");
                 self.refuse(id, tonic::Code::ResourceExhausted, &problem).await;
             }
-            Some(request) => self.start(id, request),
+            Some(request) => self.start(id, request, message.trace_parent),
         }
     }
 
-    fn start(&mut self, id: u64, request: Request) {
+    fn start(&mut self, id: u64, request: Request, trace_parent: String) {
         let (handler, peer) = (self.handler.clone(), self.peer.clone());
+        let peer = Peer { trace_parent, ..peer };
         let answers = self.answers.clone();
         let running = self.requests.spawn(async move {
             let reply = handler.handle(&peer, request).await;

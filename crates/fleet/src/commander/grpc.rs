@@ -31,6 +31,9 @@ impl CommanderConnection for CommanderService {
         request: Request<Streaming<CommanderToServer>>,
     ) -> Result<Response<Self::ConnectCommanderStream>, Status> {
         let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
+        let header =
+            |name: &str| request.metadata().get(name).and_then(|value| value.to_str().ok());
+        let peer = peer.described(header);
         let inbound = request.into_inner().map(|m| m.map_err(|s| s.message().to_owned())).boxed();
         let outbound = self.connections.connect(peer, inbound).await?;
         Ok(Response::new(outbound.map(Ok).boxed()))

@@ -11,9 +11,25 @@ pub struct Peer {
     /// True when the connection is encrypted, so that an identity can be demanded.
     pub encrypted: bool,
     pub address: Option<SocketAddr>,
+    /// What its program calls itself; empty when it does not say.
+    pub user_agent: String,
+    /// The trace that the request at hand belongs to; empty without one.
+    pub trace_parent: String,
 }
 
+/// Bytes of what a program calls itself that are kept.
+const USER_AGENT_MAX: usize = 256;
+
 impl Peer {
+    /// The same peer, as the headers of a request describe it.
+    #[must_use]
+    pub fn described<'a>(mut self, header: impl Fn(&str) -> Option<&'a str>) -> Self {
+        let agent = header("user-agent").unwrap_or_default();
+        self.user_agent = agent.chars().take(USER_AGENT_MAX).collect();
+        header("traceparent").unwrap_or_default().clone_into(&mut self.trace_parent);
+        self
+    }
+
     /// Whether this peer may call itself `name` in `role`. On an encrypted connection the
     /// certificate says so; on a plain one there is nothing that could.
     pub fn may_be(&self, role: Role, name: &str) -> bool {

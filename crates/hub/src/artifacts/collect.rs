@@ -3,7 +3,7 @@ use super::record::{self, FileRecord, OwnerRecord};
 use super::{Artifacts, keys};
 use crate::error::Error;
 use crate::options::ObjectName;
-use crate::store_accessor::from_store;
+use crate::refusal::from_store;
 use orrery_store::{Entry, Expect, Op};
 use std::collections::HashSet;
 

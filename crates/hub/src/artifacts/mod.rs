@@ -20,7 +20,7 @@ use crate::accessor::Accessor;
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::options::ObjectName;
-use crate::store_accessor::from_store;
+use crate::refusal::from_store;
 use bytes::Bytes;
 use orrery_api::{Kind, Object};
 use orrery_store::{Engine, Entry, ListRequest};

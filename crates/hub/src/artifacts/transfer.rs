@@ -2,7 +2,7 @@
 use super::record::{self, FileRecord, OwnerRecord};
 use super::{Artifact, ArtifactPath, Artifacts, CHUNK_BYTES, FILES_MAX, encode, keys};
 use crate::error::Error;
-use crate::store_accessor::from_store;
+use crate::refusal::from_store;
 use bytes::{Bytes, BytesMut};
 use orrery_api::Object;
 use orrery_store::{Expect, ListRequest, Op};

@@ -6,7 +6,7 @@ use crate::options::{
     WatchOptions,
 };
 use async_trait::async_trait;
-use orrery_api::{Kind, Object};
+use orrery_api::{Encoded, Kind, Object};
 use orrery_store::Op;
 use std::sync::Arc;
 
@@ -53,5 +53,17 @@ impl Accessor for Fence {
 
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream, Error> {
         self.inner.watch(options).await
+    }
+
+    async fn get_encoded(&self, options: GetOptions) -> Result<Encoded, Error> {
+        self.inner.get_encoded(options).await
+    }
+
+    async fn list_encoded(&self, options: ListOptions) -> Result<Page<Encoded>, Error> {
+        self.inner.list_encoded(options).await
+    }
+
+    async fn watch_encoded(&self, options: WatchOptions) -> Result<WatchStream<Encoded>, Error> {
+        self.inner.watch_encoded(options).await
     }
 }

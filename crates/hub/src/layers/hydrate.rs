@@ -4,12 +4,12 @@ use crate::error::Error;
 use crate::layers::project_end::until_gone;
 use crate::options::{
     Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, ObjectName, Page,
-    Precondition, StatusOptions, WatchEvent, WatchOptions,
+    Precondition, StatusOptions, WatchOptions,
 };
 use crate::projects::Projects;
 use async_trait::async_trait;
 use futures::StreamExt;
-use orrery_api::{FieldSelector, Kind, Object, SYSTEM_PROJECT};
+use orrery_api::{Encoded, FieldSelector, Kind, Object, ObjectError, SYSTEM_PROJECT};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -94,6 +94,18 @@ fn dehydrate(projects: &Projects, object: &mut Object) {
     }
 }
 
+/// The hub view of a stored object.
+fn dehydrated(projects: &Projects, found: &Encoded) -> Result<Encoded, ObjectError> {
+    if found.kind().cluster_scoped() {
+        return found.in_project("");
+    }
+    found.in_project(&projects.name_of(found.project()?))
+}
+
+fn unreadable(error: ObjectError) -> Error {
+    Error::Internal(error.to_string())
+}
+
 #[async_trait]
 impl Accessor for Hydrate {
     fn kind(&self) -> &Arc<Kind> {
@@ -109,16 +121,9 @@ impl Accessor for Hydrate {
         Ok(object)
     }
 
-    async fn list(&self, mut options: ListOptions) -> Result<Page, Error> {
-        if let Some(project) = &options.project {
-            options.project = Some(self.id_of(project).await?);
-        }
-        self.hydrate_fields(&mut options.fields).await?;
-        let mut page = self.inner.list(options).await?;
-        for object in &mut page.items {
-            self.dehydrate(object);
-        }
-        Ok(page)
+    async fn list(&self, options: ListOptions) -> Result<Page, Error> {
+        let page = self.list_encoded(options).await?;
+        page.try_map(Encoded::into_object).map_err(unreadable)
     }
 
     async fn apply(&self, mut object: Object, mut options: ApplyOptions) -> Result<Applied, Error> {
@@ -159,7 +164,34 @@ impl Accessor for Hydrate {
         Ok(object)
     }
 
-    async fn watch(&self, mut options: WatchOptions) -> Result<WatchStream, Error> {
+    async fn watch(&self, options: WatchOptions) -> Result<WatchStream, Error> {
+        let events = self.watch_encoded(options).await?;
+        Ok(events.map(|event| event?.try_map(Encoded::into_object).map_err(unreadable)).boxed())
+    }
+
+    async fn get_encoded(&self, options: GetOptions) -> Result<Encoded, Error> {
+        let asked = options.name.project.clone();
+        let name = self.hydrate_name(options.name).await?;
+        let found = self.inner.get_encoded(name.into()).await;
+        let found = found.map_err(|error| self.named(error, &asked))?;
+        // The caller found the project by this name a moment ago.
+        let shown = if self.cluster_scoped() { "" } else { asked.as_str() };
+        found.in_project(shown).map_err(unreadable)
+    }
+
+    async fn list_encoded(&self, mut options: ListOptions) -> Result<Page<Encoded>, Error> {
+        if let Some(project) = &options.project {
+            options.project = Some(self.id_of(project).await?);
+        }
+        self.hydrate_fields(&mut options.fields).await?;
+        let page = self.inner.list_encoded(options).await?;
+        page.try_map(|found| dehydrated(&self.projects, &found)).map_err(unreadable)
+    }
+
+    async fn watch_encoded(
+        &self,
+        mut options: WatchOptions,
+    ) -> Result<WatchStream<Encoded>, Error> {
         let within = options.project.as_deref().filter(|_| !self.cluster_scoped());
         let gone = within.map(|project| self.projects.gone(project)).transpose()?;
         if let Some(project) = &options.project {
@@ -167,22 +199,14 @@ impl Accessor for Hydrate {
         }
         self.hydrate_fields(&mut options.fields).await?;
         let projects = self.projects.clone();
-        let events = self.inner.watch(options).await?;
+        let events = self.inner.watch_encoded(options).await?;
+        let shown = move |found: Encoded| {
+            found.view(|found| dehydrated(&projects, found)).map_err(unreadable)
+        };
         let events = match gone {
             Some(gone) => until_gone(events, gone),
             None => events,
         };
-        Ok(events
-            .map(move |event| {
-                let mut event = event?;
-                match &mut event {
-                    WatchEvent::Added(object)
-                    | WatchEvent::Modified(object)
-                    | WatchEvent::Deleted(object) => dehydrate(&projects, object),
-                    WatchEvent::Bookmark(_) => {}
-                }
-                Ok(event)
-            })
-            .boxed())
+        Ok(events.map(move |event| event?.try_map(&shown)).boxed())
     }
 }

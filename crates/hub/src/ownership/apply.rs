@@ -69,11 +69,11 @@ fn conflicts(entry: &Entry, fields: &FieldSet) -> Vec<FieldConflict> {
 /// Records that `next` was made of `old` by someone who did not declare but change. What changed
 /// belongs to `manager` afterwards, or to nobody when there is none.
 pub fn update(old: &Object, next: &mut Object, manager: Option<&Manager>) {
-    let mut managers = Managers::of(old);
     // Most objects of the system itself are written by controllers that name no manager.
-    if managers.entries.is_empty() && manager.is_none() {
+    if manager.is_none() && !old.is_managed() {
         return;
     }
+    let mut managers = Managers::of(old);
     let changed = match manager {
         Some(manager) => manager.scope.filter(walk::changed(old, next)),
         None => walk::changed(old, next),

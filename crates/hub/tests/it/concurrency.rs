@@ -97,3 +97,26 @@ async fn typed_resources_keep_what_they_do_not_know() {
     assert!(workloads.find(&nowhere).await.expect("no error").is_none());
     workloads.delete(&at("none")).await.expect("gone already is as good");
 }
+
+/// Whoever acted alone is told so once its lease has ended, at once and not as a conflict that may
+/// be tried again.
+#[tokio::test]
+async fn a_fence_that_fell_is_an_error_of_its_own() {
+    let world = World::new().await;
+    let ttl = std::time::Duration::from_secs(60);
+    let lease = world.hub.acquire("leader", "one", ttl).await.expect("it answers").expect("free");
+    let fenced = world.hub.fenced(&lease);
+    let kind = world.accessor("Gizmo").kind().clone();
+    let accessor = fenced.accessor(&kind).expect("gizmos are served").clone();
+    let gizmo = |image: &str| world.gizmo("a", json!({"image": image}));
+    accessor.apply(gizmo("one"), ApplyOptions::default()).await.expect("the lease is held");
+    world.hub.resign(lease).await.expect("it answers");
+    let before = world.get("a").await;
+    let written = accessor.apply(gizmo("two"), ApplyOptions::default()).await;
+    let deleted = accessor.delete(at("a").into()).await;
+    for error in [written.expect_err("it has ended"), deleted.expect_err("it has ended")] {
+        assert!(matches!(&error, Error::Fenced { lease } if lease == "leader"), "{error:?}");
+        assert!(!error.retryable());
+    }
+    assert_eq!(world.get("a").await, before, "nothing was written");
+}

@@ -1,11 +1,14 @@
 //! The hub from the outside, on a store in memory.
 mod artifacts;
+mod batches;
 mod concurrency;
 mod deletion;
 mod events;
+mod index;
 mod layers;
 mod lists;
 mod ownership;
+mod parts;
 mod patches;
 mod projects;
 mod support;

@@ -3,11 +3,11 @@ use futures::StreamExt;
 use orrery_api::{DecodeOptions, FieldSelector, Kind, LabelSelector, Object, Scheme};
 use orrery_hub::{
     Accessor, Applied, ApplyOptions, Error, Hub, HubBuilder, ListOptions, ManualClock, ObjectName,
-    WatchEvent, WatchOptions, WatchStream,
+    ObjectTerms, WatchEvent, WatchOptions, WatchStream,
 };
 use orrery_proto::core::v1::{Project, ProjectSpec};
 use orrery_proto::meta::v1::ObjectMeta;
-use orrery_store::{Store, StoreOptions, memory};
+use orrery_store::{Store, StoreOptions, Terms, memory};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +41,9 @@ impl World {
     }
 
     pub async fn with(build: impl FnOnce(HubBuilder) -> HubBuilder) -> Self {
-        let store = Store::start(memory(), StoreOptions::default()).await.expect("a store");
+        let terms = Some(Arc::new(ObjectTerms::new(&scheme())) as Arc<dyn Terms>);
+        let options = StoreOptions { terms, ..StoreOptions::default() };
+        let store = Store::start(memory(), options).await.expect("a store");
         let world = Self::on(store, build);
         world.create_project("system").await;
         world.create_project(PROJECT).await;

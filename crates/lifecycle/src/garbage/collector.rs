@@ -64,7 +64,7 @@ impl Collector {
     async fn judge(&self, place: &Place, object: &Object) -> Result<Next, Error> {
         let mut owners = Vec::new();
         for owner in object.meta().owner_references {
-            let state = match place_of(&self.hub, object, &owner) {
+            let state = match place_of(&self.hub, object.kind(), object.project(), &owner) {
                 Some(place) => self.state_of(&place, &owner.uid).await?,
                 None => Owner::Solid,
             };

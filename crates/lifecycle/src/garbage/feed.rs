@@ -2,7 +2,7 @@
 use super::graph::{Graph, Link, Observed, Place};
 use super::progress::Progress;
 use futures::StreamExt;
-use orrery_api::Object;
+use orrery_api::{Encoded, Kind};
 use orrery_hub::{
     Accessor, Error, Hub, ObjectName, Propagation, Revision, WatchEvent, WatchOptions,
 };
@@ -52,17 +52,17 @@ impl Feed {
         self.progress.reset(self.index);
         let options =
             WatchOptions { bookmark_interval: Some(BOOKMARK_INTERVAL), ..WatchOptions::default() };
-        let mut events = self.accessor.watch(options).await?;
+        let mut events = self.accessor.watch_encoded(options).await?;
         let mut initial = Some(BTreeSet::new());
         while let Some(event) = events.next().await {
             match event? {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                    let place = self.tell(&object, true);
+                    let place = self.tell(&object, true)?;
                     if let Some(seen) = &mut initial {
                         seen.insert(place);
                     }
                 }
-                WatchEvent::Deleted(object) => drop(self.tell(&object, false)),
+                WatchEvent::Deleted(object) => drop(self.tell(&object, false)?),
                 WatchEvent::Bookmark(revision) => {
                     if let Some(seen) = initial.take() {
                         self.begin(&seen);
@@ -89,18 +89,25 @@ impl Feed {
         touched.into_iter().for_each(|place| self.queue.add(place));
     }
 
-    fn tell(&self, object: &Object, present: bool) -> Place {
-        let place =
-            Place { kind: object.kind().full_name().to_owned(), name: ObjectName::of(object) };
-        let meta = object.meta();
+    fn tell(&self, object: &Encoded, present: bool) -> Result<Place, Error> {
+        let kind = object.kind();
+        let unreadable = |error| Error::Internal(format!("cannot read {}: {error}", kind.kind()));
+        let meta = object.meta().map_err(unreadable)?;
+        let link = |owner: &OwnerReference| Link {
+            uid: owner.uid.clone(),
+            place: place_of(&self.hub, kind, &meta.project, owner),
+            blocks: owner.block_owner_deletion(),
+        };
         let wishes = [Propagation::FOREGROUND_FINALIZER, Propagation::ORPHAN_FINALIZER];
         let observed = Observed {
-            owners: meta.owner_references.iter().map(|owner| self.link(object, owner)).collect(),
+            owners: meta.owner_references.iter().map(link).collect(),
             waits: meta.deletion_timestamp.is_some()
                 && meta.finalizers.iter().any(|held| wishes.contains(&held.as_str())),
             uid: meta.uid,
             present,
         };
+        let name = ObjectName::new(meta.project, meta.name);
+        let place = Place { kind: kind.full_name().to_owned(), name };
         let touched = self.graph.lock().observe(place.clone(), observed);
         touched.into_iter().for_each(|place| self.queue.add(place));
         if let Ok(revision) = meta.resource_version.parse::<Revision>() {
@@ -109,28 +116,20 @@ impl Feed {
                 self.progress.reached(self.index, revision);
             }
         }
-        place
-    }
-
-    fn link(&self, object: &Object, owner: &OwnerReference) -> Link {
-        Link {
-            uid: owner.uid.clone(),
-            place: place_of(&self.hub, object, owner),
-            blocks: owner.block_owner_deletion(),
-        }
+        Ok(place)
     }
 }
 
 /// Where an owner stands: in the project of what it owns, or in none. `None` when nobody can tell.
-pub fn place_of(hub: &Hub, object: &Object, owner: &OwnerReference) -> Option<Place> {
+pub fn place_of(hub: &Hub, kind: &Kind, project: &str, owner: &OwnerReference) -> Option<Place> {
     let scheme = hub.scheme();
-    let kind = scheme.resolve(&owner.api_version, &owner.kind).ok()?;
-    let kind = scheme.hub_kind(&kind);
-    let project = match (kind.cluster_scoped(), object.kind().cluster_scoped()) {
+    let owners = scheme.resolve(&owner.api_version, &owner.kind).ok()?;
+    let owners = scheme.hub_kind(&owners);
+    let project = match (owners.cluster_scoped(), kind.cluster_scoped()) {
         (true, _) => "",
-        (false, false) => object.project(),
+        (false, false) => project,
         (false, true) => return None,
     };
     let name = ObjectName::new(project, owner.name.as_str());
-    Some(Place { kind: kind.full_name().to_owned(), name })
+    Some(Place { kind: owners.full_name().to_owned(), name })
 }

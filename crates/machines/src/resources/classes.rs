@@ -1,7 +1,6 @@
 //! A class that is in use stays: its deletion waits for those who use it.
 use super::refs::{CLASS_FINALIZER, is_going, meta, named, owner};
-use super::related::Relation;
-use super::views::Views;
+use super::sets::LeaderViews;
 use super::{ignore_gone, unavailable};
 use crate::controller::WorldError;
 use async_trait::async_trait;
@@ -9,7 +8,6 @@ use orrery_hub::{Error, Hub, ObjectName, Resources};
 use orrery_proto::infra::v1::{MachineClass, MachineClassStatus};
 use orrery_proto::meta::v1::{Condition, ObjectMeta};
 use orrery_runtime::{Next, Reconciler, conditions};
-use std::sync::Arc;
 
 /// How many users of a class are named.
 const NAMED_MAX: usize = 5;
@@ -17,11 +15,11 @@ const NAMED_MAX: usize = 5;
 pub struct ClassReconciler {
     hub: Hub,
     classes: Resources<MachineClass>,
-    views: Arc<Views>,
+    views: LeaderViews,
 }
 
 impl ClassReconciler {
-    pub fn new(hub: &Hub, views: Arc<Views>) -> Result<Self, Error> {
+    pub fn new(hub: &Hub, views: LeaderViews) -> Result<Self, Error> {
         Ok(Self { hub: hub.clone(), classes: hub.resources()?, views })
     }
 
@@ -39,10 +37,12 @@ impl ClassReconciler {
                 && owner(&it.metadata, "MachineDeployment").is_none()
                 && template.is_some_and(|it| it.class() == class.name)
         });
-        let machines = self.views.related.machines(&Relation::Class(class.clone()));
+        let machines = self.views.machines.all().into_iter().filter(|(name, it)| {
+            here(name) && it.spec.as_ref().is_some_and(|spec| spec.class() == class.name)
+        });
         let deployments = deployments.map(|(name, _)| format!("machinedeployment/{}", name.name));
         let sets = sets.map(|(name, _)| format!("machineset/{}", name.name));
-        let machines = machines.into_iter().map(|name| format!("machine/{}", name.name));
+        let machines = machines.map(|(name, _)| format!("machine/{}", name.name));
         deployments.chain(sets).chain(machines).collect()
     }
 

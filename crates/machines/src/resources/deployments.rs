@@ -21,7 +21,7 @@ use orrery_proto::infra::v1::{
     MachineDeployment, MachineDeploymentSpec, MachineSet, MachineSetSpec,
 };
 use orrery_proto::meta::v1::ObjectMeta;
-use orrery_runtime::{Next, Reconciler, View};
+use orrery_runtime::{Next, Reconciler};
 use prost_reflect::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,23 +34,17 @@ pub struct DeploymentReconciler {
     hub: Hub,
     deployments: Resources<MachineDeployment>,
     sets: Resources<MachineSet>,
-    view: Arc<View<MachineDeployment>>,
     views: LeaderViews,
     recorder: Recorder,
 }
 
 impl DeploymentReconciler {
-    pub fn new(
-        hub: &Hub,
-        view: Arc<View<MachineDeployment>>,
-        views: LeaderViews,
-    ) -> Result<Self, Error> {
+    pub fn new(hub: &Hub, views: LeaderViews) -> Result<Self, Error> {
         Ok(Self {
             hub: hub.clone(),
             deployments: hub.resources()?,
             sets: hub.resources()?,
             recorder: Recorder::new(hub, "machine-deployments")?,
-            view,
             views,
         })
     }
@@ -70,7 +64,9 @@ impl Reconciler<ObjectName> for DeploymentReconciler {
     type Error = WorldError;
 
     async fn reconcile(&self, key: &ObjectName) -> Result<Next, WorldError> {
-        let Some(deployment) = self.view.get(key) else { return Ok(Next::AwaitChange) };
+        let Some(deployment) = self.views.deployments.get(key) else {
+            return Ok(Next::AwaitChange);
+        };
         if is_going(&deployment.metadata) {
             return Ok(Next::AwaitChange);
         }
@@ -148,7 +144,7 @@ impl OneDeployment<'_> {
             }
         }
         let name = ObjectName::new(&self.name.project, template.class());
-        let Some(class) = self.all.views.edge.classes.get(&name) else {
+        let Some(class) = self.all.views.classes.get(&name) else {
             let text = format!("there is no machine class {:?} in this project", template.class());
             return Err(Reason::new("NoClass", text));
         };
@@ -176,10 +172,11 @@ impl OneDeployment<'_> {
             max_surge: bound(spec.max_surge(), 1),
             max_unavailable: bound(spec.max_unavailable(), 0),
             paused: spec.paused(),
-            frozen: freeze::deployment(
-                &self.all.views.edge.projects,
+            frozen: freeze::is_frozen(
+                &self.all.views.projects,
                 &self.name.project,
-                &self.deployment,
+                None,
+                Some(&self.deployment),
             ),
             hash: hash.to_owned(),
             history_limit: usize::try_from(spec.history_limit()).unwrap_or_default(),

@@ -39,19 +39,21 @@ pub fn spawn(hub: &Hub, edge: &Edge, tasks: &mut Tasks) -> Result<(), Error> {
     let views = LeaderViews {
         machines: watches.machines.view(),
         sets: watches.sets.view(),
-        edge: edge.views().clone(),
+        deployments: watches.deployments.view(),
+        classes: watches.classes.view(),
+        projects: edge.views().projects.clone(),
         steps: Steps::default(),
     };
     let sets = Controller::new("machine-sets", SetReconciler::new(hub, views.clone())?);
-    let deployments = DeploymentReconciler::new(hub, watches.deployments.view(), views)?;
+    let classes = ClassReconciler::new(hub, views.clone())?;
+    let deployments = DeploymentReconciler::new(hub, views)?;
     let deployments = Controller::new("machine-deployments", deployments);
-    let classes = ClassReconciler::new(hub, edge.views().clone())?;
     let classes = Controller::new("machine-classes", classes);
     let machines = Machines::new(hub, edge.views().clone())?;
     let unserved = MachineReconciler::unserved(machines, Arc::new(Nobody), watches.drivers.view());
     let unserved = Controller::new("machines-without-driver", unserved);
     watches.follow_sets(&sets.queue(), &deployments.queue());
-    watches.follow_classes(edge.views().clone(), &deployments.queue(), &classes.queue());
+    watches.follow_classes(&deployments.queue(), &classes.queue());
     watches.follow_drivers(edge.views().clone(), &unserved.queue());
     let frozen = [sets.queue(), deployments.queue()];
     let synced = watches.synced(edge);
@@ -146,7 +148,6 @@ impl Watches {
     /// user of a class that is to go.
     fn follow_classes(
         &mut self,
-        views: Arc<Views>,
         deployments: &KeyQueue<ObjectName>,
         classes: &KeyQueue<ObjectName>,
     ) {
@@ -161,31 +162,30 @@ impl Watches {
                 }
             }
         });
-        let to_go = classes.clone();
-        let going = move |views: &Views, project: &str, template: Option<&MachineTemplate>| {
-            let class = ObjectName::new(project, template.map_or("", |it| it.class()));
-            if views.classes.get(&class).is_some_and(|class| is_going(&class.metadata)) {
+        let (to_go, view) = (classes.clone(), self.classes.view());
+        let going = move |project: &str, class: &str| {
+            let class = ObjectName::new(project, class);
+            if view.get(&class).is_some_and(|class| is_going(&class.metadata)) {
                 to_go.add(class);
             }
         };
-        let (tell, known) = (going.clone(), views.clone());
+        let class_of = |template: Option<&MachineTemplate>| {
+            template.map(|it| it.class().to_owned()).unwrap_or_default()
+        };
+        let tell = going.clone();
         self.deployments.on_change(move |change| {
             let spec = change.old.as_ref().and_then(|it| it.spec.as_ref());
-            tell(&known, &change.name.project, spec.and_then(|spec| spec.template.as_ref()));
+            tell(&change.name.project, &class_of(spec.and_then(|spec| spec.template.as_ref())));
         });
-        let (tell, known) = (going, views);
+        let tell = going.clone();
         self.sets.on_change(move |change| {
             let spec = change.old.as_ref().and_then(|it| it.spec.as_ref());
-            tell(&known, &change.name.project, spec.and_then(|spec| spec.template.as_ref()));
+            tell(&change.name.project, &class_of(spec.and_then(|spec| spec.template.as_ref())));
         });
-        let (queue, view) = (classes.clone(), self.classes.view());
         self.machines.on_change(move |change| {
             let (None, Some(gone)) = (&change.new, &change.old) else { return };
             let class = gone.spec.as_ref().map(|spec| spec.class()).unwrap_or_default();
-            let class = ObjectName::new(&change.name.project, class);
-            if view.get(&class).is_some_and(|class| is_going(&class.metadata)) {
-                queue.add(class);
-            }
+            going(&change.name.project, class);
         });
     }
 

@@ -63,10 +63,9 @@ impl Machines {
     }
 
     fn frozen(&self, project: &str, machine: &Machine) -> bool {
-        match self.views.set_of(project, machine) {
-            Some(set) => freeze::set(&self.views, project, &set),
-            None => freeze::project(&self.views.projects, project),
-        }
+        let set = self.views.set_of(project, machine);
+        let deployment = set.as_ref().and_then(|set| self.views.deployment_of(project, set));
+        freeze::is_frozen(&self.views.projects, project, set.as_deref(), deployment.as_deref())
     }
 
     /// The class that a machine is made from, as operations name it.

@@ -105,7 +105,7 @@ impl OrphanWorld for Orphans {
             let names = spec.template.is_some_and(|template| template.class() == name.name);
             at.project == name.project && names && spec.frozen.unwrap_or_default()
         });
-        Ok(by_deployment || freeze::project(&self.views.projects, &name.project))
+        Ok(by_deployment || freeze::is_frozen(&self.views.projects, &name.project, None, None))
     }
 
     async fn tell(&self, target: &Target, reason: &Reason) -> Result<(), WorldError> {

@@ -1,7 +1,6 @@
 //! Sets in the hub: the world of the set controller.
 use super::refs::{clip, is_going, meta, named, owned_by, owner, reference, revision};
 use super::steps::{Step, Steps};
-use super::views::Views;
 use super::{freeze, ignore_gone, outcome, record, unavailable};
 use crate::controller::set::{SetObject, SetWorld};
 use crate::controller::{self, WorldError};
@@ -13,7 +12,10 @@ use orrery_hub::events::{Happening, Recorder, Severity};
 use orrery_hub::{
     ApplyOptions, Batch, DeleteOptions, Error, Hub, ObjectName, Precondition, Resources,
 };
-use orrery_proto::infra::v1::{Machine, MachineSet, MachineSetStatus, MachineSpec};
+use orrery_proto::core::v1::Project;
+use orrery_proto::infra::v1::{
+    Machine, MachineClass, MachineDeployment, MachineSet, MachineSetStatus, MachineSpec,
+};
 use orrery_proto::meta::v1::{Condition, ObjectMeta};
 use orrery_runtime::{Next, Reconciler, View, conditions};
 use rand::Rng as _;
@@ -30,18 +32,29 @@ const SUFFIX_CHARS: usize = 5;
 /// Without vowels: no words.
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// What the leader's own watches have told. Plans are made from these alone.
+/// What the leader's own watches have told. Plans are made from these alone: whoever is told of a change
+/// by one watch must not look for it in the view of another.
 #[derive(Clone)]
 pub struct LeaderViews {
     /// By the identity of their set.
     pub machines: Arc<View<Machine>>,
     /// By the identity of their deployment.
     pub sets: Arc<View<MachineSet>>,
-    pub edge: Arc<Views>,
+    pub deployments: Arc<View<MachineDeployment>>,
+    pub classes: Arc<View<MachineClass>>,
+    /// Kept by the server's own watches, which tell of a project's freeze switch.
+    pub projects: Arc<View<Project>>,
     pub steps: Steps,
 }
 
 impl LeaderViews {
+    /// The deployment that a set belongs to.
+    pub fn deployment_of(&self, project: &str, set: &MachineSet) -> Option<Arc<MachineDeployment>> {
+        let owner = owner(&set.metadata, "MachineDeployment")?;
+        let deployment = self.deployments.get(&ObjectName::new(project, &owner.name))?;
+        (meta(&deployment.metadata).uid == owner.uid).then_some(deployment)
+    }
+
     /// The machines of a set, as plans see them. `min_ready` is how long one must run to count.
     pub fn machines_of(
         &self,
@@ -135,15 +148,20 @@ impl OneSet<'_> {
 
     fn spec(&self) -> SetSpec {
         let spec = self.set.spec.clone().unwrap_or_default();
-        let edge = &self.all.views.edge;
-        let deployment = edge.deployment_of(&self.name.project, &self.set);
-        let of_deployment = deployment.and_then(|it| it.spec.as_ref()?.max_unhealthy.clone());
+        let deployment = self.all.views.deployment_of(&self.name.project, &self.set);
+        let of_deployment =
+            deployment.as_ref().and_then(|it| it.spec.as_ref()?.max_unhealthy.clone());
         let bound = of_deployment.or(spec.max_unhealthy.clone()).and_then(|it| it.parse().ok());
         SetSpec {
             replicas: u32::try_from(spec.replicas()).unwrap_or_default(),
             ceiling: spec.ceiling.and_then(|ceiling| u32::try_from(ceiling).ok()),
             max_replaced: bound.unwrap_or(Bound::Count(1)),
-            frozen: freeze::set(edge, &self.name.project, &self.set),
+            frozen: freeze::is_frozen(
+                &self.all.views.projects,
+                &self.name.project,
+                Some(&self.set),
+                deployment.as_deref(),
+            ),
         }
     }
 

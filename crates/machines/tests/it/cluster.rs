@@ -32,6 +32,9 @@ pub struct Cloud {
     pub refuses: Mutex<Option<library::Error>>,
     /// Creates happen, and then never answer.
     pub hangs: Mutex<bool>,
+    /// Creates read `token` of the class's secret.
+    pub reads_secret: Mutex<bool>,
+    pub secret_seen: Mutex<String>,
 }
 
 impl Cloud {
@@ -48,6 +51,11 @@ impl library::Driver for CloudDriver {
         self.0.creates.lock().push(request.machine_name.clone());
         if let Some(error) = self.0.refuses.lock().clone() {
             return Err(error);
+        }
+        let reads_secret = *self.0.reads_secret.lock();
+        if reads_secret {
+            let secret = request.secret(&*request.class().await?).await?;
+            *self.0.secret_seen.lock() = secret.text("token")?.to_owned();
         }
         let (key, name) = (request.idempotency_key.clone(), request.machine_name.clone());
         if self.0.machines.lock().insert(key.clone(), name.clone()).is_some() {

@@ -3,6 +3,7 @@ mod cluster;
 mod defects;
 mod deployments;
 mod example;
+mod hub;
 mod lifetimes;
 mod meltdown;
 mod misbehaviour;

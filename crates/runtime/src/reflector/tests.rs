@@ -1,6 +1,6 @@
 use super::*;
 use async_trait::async_trait;
-use orrery_api::{Kind, Scheme};
+use orrery_api::{Kind, Object, Scheme};
 use orrery_hub::{
     Accessor, Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, Page,
     Revision, StatusOptions,

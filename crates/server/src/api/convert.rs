@@ -1,6 +1,10 @@
 //! Resources between the wire and the hub.
 use super::errors::{unreadable, unresolved};
-use orrery_api::{DecodeOptions, JsonOptions, Kind, Object, ReadError, Scheme, parse_json};
+use bytes::Bytes;
+use orrery_api::{
+    DecodeOptions, Encoded, Form, JsonOptions, Kind, Object, ObjectError, ReadError, Scheme,
+    parse_json,
+};
 use orrery_hub::Error;
 use orrery_proto::hub::v1::{Encoding, KindInfo, Resource, resource::Body};
 use orrery_proto::options::v1::Column;
@@ -31,17 +35,81 @@ pub(super) fn encode(
     kind: &Arc<Kind>,
     encoding: Encoding,
 ) -> Result<Resource, Error> {
+    if hub.kind() == kind {
+        return Ok(resource(kind, body(hub, encoding)));
+    }
     let converted = scheme.from_hub(hub, kind);
     let object = converted.map_err(|error| Error::Internal(error.to_string()))?;
-    let body = match encoding {
+    Ok(resource(kind, body(&object, encoding)))
+}
+
+fn body(object: &Object, encoding: Encoding) -> Body {
+    match encoding {
         Encoding::Protobuf => Body::Protobuf(object.encode().into()),
         Encoding::Json => Body::Json(object.to_json(&JsonOptions::default())),
-    };
-    Ok(Resource {
+    }
+}
+
+fn resource(kind: &Kind, body: Body) -> Resource {
+    Resource {
         api_version: kind.api_version().to_owned(),
         kind: kind.kind().to_owned(),
         body: Some(body),
-    })
+    }
+}
+
+/// Writes resources of one kind in one form. What several receivers want alike is written once.
+pub(super) struct Writer {
+    pub scheme: Arc<Scheme>,
+    pub kind: Arc<Kind>,
+    pub encoding: Encoding,
+}
+
+impl Writer {
+    /// What the receivers that want the same have in common.
+    pub fn form(&self) -> Form {
+        let name = format!("grpc {} {}", self.encoding.as_str_name(), self.kind.api_version());
+        Form { name: name.into(), number: 0 }
+    }
+
+    /// For one receiver.
+    pub fn write(&self, found: &Encoded) -> Result<Resource, Error> {
+        if self.as_it_is(found) {
+            return Ok(resource(&self.kind, Body::Protobuf(found.bytes().clone())));
+        }
+        encode(&self.scheme, found.object().map_err(unfit)?, &self.kind, self.encoding)
+    }
+
+    /// For many who want the same.
+    pub fn write_shared(&self, form: &Form, found: &Encoded) -> Result<Resource, Error> {
+        if self.as_it_is(found) {
+            return self.write(found);
+        }
+        let bytes = found.form(form, || {
+            Ok::<_, Error>(match self.write(found)?.body {
+                Some(Body::Protobuf(bytes)) => bytes,
+                Some(Body::Json(text)) => text.into(),
+                None => Bytes::new(),
+            })
+        })?;
+        let body = match self.encoding {
+            Encoding::Protobuf => Body::Protobuf(bytes),
+            Encoding::Json => {
+                let text = String::from_utf8(bytes.into());
+                Body::Json(text.map_err(|error| Error::Internal(error.to_string()))?)
+            }
+        };
+        Ok(resource(&self.kind, body))
+    }
+
+    /// Whether the bytes of the hub are what the receiver wants.
+    fn as_it_is(&self, found: &Encoded) -> bool {
+        self.encoding == Encoding::Protobuf && *found.kind() == self.kind
+    }
+}
+
+pub(super) fn unfit(error: ObjectError) -> Error {
+    Error::Internal(error.to_string())
 }
 
 pub(super) fn kind_info(kind: &Kind) -> KindInfo {

@@ -26,12 +26,14 @@ fn code(error: &Error) -> tonic::Code {
     match error {
         Error::NotFound { .. } | Error::ProjectNotFound { .. } => tonic::Code::NotFound,
         Error::AlreadyExists { .. } | Error::BeingDeleted { .. } => tonic::Code::AlreadyExists,
-        Error::Conflict { .. } | Error::ApplyConflict { .. } => tonic::Code::Aborted,
+        Error::Conflict { .. } | Error::ApplyConflict { .. } | Error::Fenced { .. } => {
+            tonic::Code::Aborted
+        }
         Error::Invalid { .. } | Error::BadRequest(_) => tonic::Code::InvalidArgument,
         Error::ProjectTerminating { .. } => tonic::Code::FailedPrecondition,
         Error::Forbidden(_) => tonic::Code::PermissionDenied,
         Error::Expired { .. } => tonic::Code::OutOfRange,
-        Error::TooLarge(_) => tonic::Code::ResourceExhausted,
+        Error::TooLarge(_) | Error::TooManyRequests { .. } => tonic::Code::ResourceExhausted,
         Error::Unavailable(_) => tonic::Code::Unavailable,
         Error::Internal(_) => tonic::Code::Internal,
     }

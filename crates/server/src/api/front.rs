@@ -68,7 +68,7 @@ impl Front {
         request: wire::WatchRequest,
     ) -> Result<BoxStream<'static, Result<wire::WatchResponse, Error>>, Error> {
         let asked = Asked::watch(self.api.scheme(), &request);
-        let watching = self.gate.watching(&asked);
+        let watching = self.gate.watching(caller, &asked)?;
         let events = self.gate.through(caller, asked, self.api.watch(request)).await?;
         // It is counted for as long as somebody listens.
         Ok(events.inspect(move |_| _ = &watching).boxed())

@@ -1,5 +1,5 @@
 //! The operations.
-use super::convert;
+use super::convert::{self, Writer};
 use super::errors::unresolved;
 use super::watch;
 use futures::stream::BoxStream;
@@ -47,8 +47,9 @@ impl HubApi {
         let encoding = request.encoding();
         let name = request.name.unwrap_or_default();
         let asked = self.asked(&name.api_version, &name.kind)?;
-        let found = asked.accessor.get(asked.object_name(name)?.into()).await?;
-        Ok(wire::GetResponse { resource: Some(self.encode(&found, &asked.kind, encoding)?) })
+        let found = asked.accessor.get_encoded(asked.object_name(name)?.into()).await?;
+        let writer = self.writer(&asked.kind, encoding);
+        Ok(wire::GetResponse { resource: Some(writer.write(&found)?) })
     }
 
     pub async fn list(&self, request: wire::ListRequest) -> Result<wire::ListResponse, Error> {
@@ -67,8 +68,9 @@ impl HubApi {
             continue_from: Some(request.r#continue).filter(|token| !token.is_empty()),
             at: None,
         };
-        let page = asked.accessor.list(options).await?;
-        let items = page.items.iter().map(|item| self.encode(item, &asked.kind, encoding));
+        let page = asked.accessor.list_encoded(options).await?;
+        let writer = self.writer(&asked.kind, encoding);
+        let items = page.items.iter().map(|item| writer.write(item));
         Ok(wire::ListResponse {
             api_version: asked.kind.api_version().to_owned(),
             kind: asked.kind.list_kind().to_owned(),
@@ -86,8 +88,13 @@ impl HubApi {
         if kind.server_owned() {
             return Err(server_owned(&kind));
         }
-        let given = self.scheme().to_hub(&given);
-        let given = given.map_err(|error| Error::BadRequest(error.to_string()))?;
+        let given = match kind.spoke_of() {
+            None => given,
+            Some(_) => {
+                let converted = self.scheme().to_hub(&given);
+                converted.map_err(|error| Error::BadRequest(error.to_string()))?
+            }
+        };
         let options = ApplyOptions {
             precondition: match mode {
                 Mode::Apply => Precondition::Any,
@@ -151,8 +158,8 @@ impl HubApi {
             after: after.map(|text| parse_revision(&text)).transpose()?,
             ..WatchOptions::default()
         };
-        let events = asked.accessor.watch(options).await?;
-        Ok(watch::encoded(events, self.scheme().clone(), asked.kind, encoding))
+        let events = asked.accessor.watch_encoded(options).await?;
+        Ok(watch::encoded(events, self.writer(&asked.kind, encoding)))
     }
 
     pub fn scheme(&self) -> &Arc<Scheme> {
@@ -163,6 +170,10 @@ impl HubApi {
         let kind = self.scheme().resolve(api_version, kind).map_err(unresolved)?;
         let accessor = self.hub.accessor(&self.scheme().hub_kind(&kind))?;
         Ok(Asked { kind, accessor })
+    }
+
+    fn writer(&self, kind: &Arc<Kind>, encoding: wire::Encoding) -> Writer {
+        Writer { scheme: self.scheme().clone(), kind: kind.clone(), encoding }
     }
 
     fn encode(

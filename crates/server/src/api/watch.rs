@@ -1,32 +1,29 @@
 //! Changes as messages.
-use super::convert;
+use super::convert::{self, Writer};
 use futures::stream::{BoxStream, StreamExt};
-use orrery_api::{Kind, Object, Scheme};
+use orrery_api::{Encoded, Form};
 use orrery_hub::{Error, WatchEvent, WatchStream};
+use orrery_proto::hub::v1::WatchResponse;
 use orrery_proto::hub::v1::watch_response::Type;
-use orrery_proto::hub::v1::{Encoding, WatchResponse};
-use std::sync::Arc;
 
 pub(super) fn encoded(
-    events: WatchStream,
-    scheme: Arc<Scheme>,
-    kind: Arc<Kind>,
-    encoding: Encoding,
+    events: WatchStream<Encoded>,
+    writer: Writer,
 ) -> BoxStream<'static, Result<WatchResponse, Error>> {
-    events.map(move |event| encode(&scheme, &kind, encoding, event?)).boxed()
+    let form = writer.form();
+    events.map(move |event| encode(&writer, &form, event?)).boxed()
 }
 
 fn encode(
-    scheme: &Scheme,
-    kind: &Arc<Kind>,
-    encoding: Encoding,
-    event: WatchEvent,
+    writer: &Writer,
+    form: &Form,
+    event: WatchEvent<Encoded>,
 ) -> Result<WatchResponse, Error> {
-    let with = |r#type: Type, object: &Object| {
+    let with = |r#type: Type, object: &Encoded| {
         Ok(WatchResponse {
             r#type: r#type.into(),
-            resource_version: object.resource_version().to_owned(),
-            resource: Some(convert::encode(scheme, object, kind, encoding)?),
+            resource_version: object.resource_version().map_err(convert::unfit)?.to_owned(),
+            resource: Some(writer.write_shared(form, object)?),
         })
     };
     match event {

@@ -1,9 +1,5 @@
-//! Who asks, and from where.
-use axum::http::{HeaderMap, header};
+//! Who asks, and which way.
 use orrery_fleet::middleware::Peer;
-
-/// Bytes of what a client calls itself that are kept; the longest that are known have half as many.
-const USER_AGENT_MAX: usize = 256;
 
 /// The way by which a request came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,15 +24,19 @@ impl Transport {
 pub struct Caller {
     pub transport: Transport,
     pub peer: Peer,
-    /// What its program calls itself; empty when it does not say.
-    pub user_agent: String,
 }
 
 impl Caller {
-    pub fn new(transport: Transport, peer: Peer, headers: &HeaderMap) -> Self {
-        let agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
-        let user_agent = agent.unwrap_or_default().chars().take(USER_AGENT_MAX).collect();
-        Self { transport, peer, user_agent }
+    pub fn new(transport: Transport, peer: Peer) -> Self {
+        Self { transport, peer }
+    }
+
+    /// The peer of a request, as its headers describe it.
+    pub fn of<T>(transport: Transport, request: &axum::http::Request<T>) -> Self {
+        let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
+        let headers = request.headers();
+        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        Self { transport, peer: peer.described(header) }
     }
 
     /// Its name and groups.

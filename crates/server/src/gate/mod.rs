@@ -2,19 +2,25 @@
 //!
 //! ```text
 //!   REST ──────┐
-//!   gRPC Hub ──┼─> Gate::enter ─> Visit ── the work ──> Visit::leave
-//!   commander ─┘                    │ counted, timed, traced
+//!   gRPC Hub ──┼─> Gate::enter ─┬─> Visit ── the work ──> it ends: counted, timed, written down
+//!   commander ─┘                └─> refused: too much for one peer
 //! ```
+//! A request is traced as a span, under the trace that its caller names.
 mod asked;
 mod caller;
+mod connects;
 
 pub use asked::Asked;
 pub use caller::{Caller, Transport};
+pub use connects::connects;
 
-use crate::metrics::RequestMetrics;
-use orrery_hub::Error;
+use crate::audit::{Audit, Record};
+use crate::limits::{Ledger, Taken};
+use crate::metrics::{RequestMetrics, Watching};
+use orrery_hub::{Clock, Error};
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
@@ -29,36 +35,45 @@ pub struct Gate {
 
 struct Inner {
     requests: RequestMetrics,
+    ledger: Ledger,
+    audit: Audit,
+    clock: Arc<dyn Clock>,
 }
 
 impl Gate {
-    pub fn new(requests: RequestMetrics) -> Self {
-        Self { inner: Arc::new(Inner { requests }) }
+    pub fn new(
+        requests: RequestMetrics,
+        ledger: Ledger,
+        audit: Audit,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self { inner: Arc::new(Inner { requests, ledger, audit, clock }) }
     }
 
-    /// Lets a request in.
-    pub fn enter(&self, caller: &Caller, asked: Asked) -> Visit {
+    /// Lets a request in, unless its peer has its share already.
+    pub fn enter(&self, caller: &Caller, asked: Asked) -> Result<Visit, Error> {
         self.inner.requests.began(caller.transport);
-        let (user, _groups) = caller.subject();
-        let span = tracing::info_span!(
-            "request",
-            transport = caller.transport.as_str(),
-            user,
-            peer = caller.peer.address.map(tracing::field::display),
-            user_agent = caller.user_agent,
-            verb = asked.verb,
-            kind = asked.kind,
-            project = asked.project,
-            name = asked.name,
-            code = tracing::field::Empty,
-        );
-        Visit {
+        let taken = self.inner.ledger.request(caller);
+        let (taken, refused) = match taken {
+            Ok(taken) => (Some(taken), None),
+            Err(error) => (None, Some(error)),
+        };
+        let visit = Visit {
+            span: span(caller, &asked),
             gate: self.clone(),
             transport: caller.transport,
+            caller: self.inner.audit.is_on().then(|| caller.clone()),
             asked,
             began: Instant::now(),
             code: CLIENT_GONE,
-            span,
+            _taken: taken,
+        };
+        match refused {
+            None => Ok(visit),
+            Some(error) => {
+                visit.leave(status_code(&error));
+                Err(error)
+            }
         }
     }
 
@@ -69,28 +84,67 @@ impl Gate {
         asked: Asked,
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        let visit = self.enter(caller, asked);
+        let visit = self.enter(caller, asked)?;
         let outcome = work.instrument(visit.span()).await;
         visit.leave(outcome.as_ref().err().map_or(200, status_code));
         outcome
     }
 
-    /// Counts a watcher for as long as what is returned lives.
-    pub fn watching(&self, asked: &Asked) -> Watching {
-        self.inner.requests.watching(&asked.kind)
+    /// Takes a watcher in for as long as what is returned lives.
+    pub fn watching(&self, caller: &Caller, asked: &Asked) -> Result<(Watching, Taken), Error> {
+        let taken = self.inner.ledger.watch(caller)?;
+        Ok((self.inner.requests.watching(&asked.kind), taken))
+    }
+
+    /// Counts and writes down what has ended.
+    fn ended(
+        &self,
+        transport: Transport,
+        caller: Option<&Caller>,
+        asked: &Asked,
+        code: u16,
+        took: Duration,
+    ) {
+        self.inner.requests.ended(transport, asked, code, took);
+        if let Some(caller) = caller {
+            let now = self.inner.clock.now();
+            let time = jiff::Timestamp::new(now.seconds, now.nanos);
+            let time = time.map(|time| time.to_string()).unwrap_or_default();
+            self.inner.audit.record(Record::new(caller, asked, code, took, time));
+        }
     }
 }
 
-pub use crate::metrics::Watching;
+fn span(caller: &Caller, asked: &Asked) -> tracing::Span {
+    let (user, _) = caller.subject();
+    let span = tracing::info_span!(
+        "request",
+        transport = caller.transport.as_str(),
+        user,
+        peer = caller.peer.address.map(tracing::field::display),
+        user_agent = caller.peer.user_agent,
+        verb = asked.verb,
+        kind = asked.kind,
+        project = asked.project,
+        name = asked.name,
+        path = asked.path,
+        code = tracing::field::Empty,
+    );
+    orrery_trace::adopt(&span, &caller.peer.trace_parent);
+    span
+}
 
 /// One request between its beginning and its end. Whoever drops it without leaving has gone away.
 pub struct Visit {
     gate: Gate,
     transport: Transport,
+    /// Kept for the audit log only.
+    caller: Option<Caller>,
     asked: Asked,
     began: Instant,
     code: u16,
     span: tracing::Span,
+    _taken: Option<Taken>,
 }
 
 impl Visit {
@@ -116,8 +170,8 @@ impl Visit {
 impl Drop for Visit {
     fn drop(&mut self) {
         self.span.record("code", self.code);
-        let took = self.began.elapsed();
-        self.gate.inner.requests.ended(self.transport, &self.asked, self.code, took);
+        let (took, caller) = (self.began.elapsed(), self.caller.as_ref());
+        self.gate.ended(self.transport, caller, &self.asked, self.code, took);
     }
 }
 
@@ -128,12 +182,14 @@ pub fn status_code(error: &Error) -> u16 {
         Error::AlreadyExists { .. }
         | Error::BeingDeleted { .. }
         | Error::Conflict { .. }
-        | Error::ApplyConflict { .. } => 409,
+        | Error::ApplyConflict { .. }
+        | Error::Fenced { .. } => 409,
         Error::Invalid { .. } => 422,
         Error::BadRequest(_) => 400,
         Error::ProjectTerminating { .. } | Error::Forbidden(_) => 403,
         Error::Expired { .. } => 410,
         Error::TooLarge(_) => 413,
+        Error::TooManyRequests { .. } => 429,
         Error::Unavailable(_) => 503,
         Error::Internal(_) => 500,
     }

@@ -2,6 +2,8 @@
 use crate::api::{Front, to_wire};
 use crate::backup;
 use crate::gate::{Asked, Caller, Transport};
+use crate::metrics::Metrics;
+use crate::sealing::Rotation;
 use async_trait::async_trait;
 use futures::StreamExt;
 use orrery_fleet::Fleet;
@@ -10,7 +12,7 @@ use orrery_fleet::commander::{Answer, CommandHandler};
 use orrery_fleet::middleware::Peer;
 use orrery_hub::Error;
 use orrery_proto::fleet::v1::LogsRequest;
-use orrery_proto::hub::v1::BackupChunk;
+use orrery_proto::hub::v1::{self as wire, BackupChunk};
 use orrery_store::Engine;
 use std::sync::Arc;
 
@@ -18,11 +20,19 @@ pub struct Commands {
     front: Front,
     engine: Arc<dyn Engine>,
     fleet: Arc<Fleet>,
+    rotation: Rotation,
+    metrics: Arc<Metrics>,
 }
 
 impl Commands {
-    pub fn new(front: Front, engine: Arc<dyn Engine>, fleet: Arc<Fleet>) -> Self {
-        Self { front, engine, fleet }
+    pub fn new(
+        front: Front,
+        engine: Arc<dyn Engine>,
+        fleet: Arc<Fleet>,
+        rotation: Rotation,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        Self { front, engine, fleet, rotation, metrics }
     }
 
     async fn logs(&self, caller: &Caller, request: LogsRequest) -> Answer {
@@ -32,6 +42,59 @@ impl Commands {
             Ok(output) => Answer::Stream(output.map(Reply::Logs).boxed()),
             Err(error) => failed(&error),
         }
+    }
+
+    async fn rotate_key(
+        &self,
+        caller: &Caller,
+        request: wire::RotateKeyRequest,
+    ) -> Result<Reply, Error> {
+        let asked = Asked::path("update", "/secrets/key");
+        let rotating = async {
+            let wanted = match request.key.as_str() {
+                "" => None,
+                id => Some(
+                    id.parse()
+                        .map_err(|e: orrery_seal::KeyIdError| Error::BadRequest(e.to_string()))?,
+                ),
+            };
+            self.rotation.rotate(wanted).await
+        };
+        let done = self.front.gate().through(caller, asked, rotating).await?;
+        Ok(Reply::RotateKey(wire::RotateKeyResponse {
+            key: done.key.to_string(),
+            previous: done.previous.to_string(),
+            resealed: done.resealed,
+        }))
+    }
+
+    async fn metrics(&self, caller: &Caller) -> Result<Reply, Error> {
+        let asked = Asked::path("get", "/metrics");
+        let metrics = self.metrics.clone();
+        // Some are read from files.
+        let reading = async {
+            let text = tokio::task::spawn_blocking(move || metrics.text()).await;
+            let text = text.map_err(|error| Error::Internal(error.to_string()))?;
+            text.map_err(|error| Error::Internal(error.to_string()))
+        };
+        let text = self.front.gate().through(caller, asked, reading).await?;
+        Ok(Reply::Metrics(wire::MetricsResponse { text }))
+    }
+
+    async fn sealing_status(&self, caller: &Caller) -> Result<Reply, Error> {
+        let asked = Asked::path("get", "/secrets/key");
+        let status = self.front.gate().through(caller, asked, self.rotation.status()).await?;
+        let key = |(id, objects): (_, u64)| wire::SealingKey { id: id_text(id), objects };
+        let server = |(id, keys): (String, Vec<_>)| wire::SealingServer {
+            id,
+            keys: keys.into_iter().map(id_text).collect(),
+        };
+        Ok(Reply::SealingStatus(wire::SealingStatus {
+            key: status.key.map(id_text).unwrap_or_default(),
+            keys: status.keys.into_iter().map(key).collect(),
+            plain: status.plain,
+            servers: status.servers.into_iter().map(server).collect(),
+        }))
     }
 
     /// Everything that is kept, as a file in parts.
@@ -69,8 +132,7 @@ impl Commands {
 #[async_trait]
 impl CommandHandler for Commands {
     async fn handle(&self, peer: &Peer, request: Request) -> Answer {
-        let caller =
-            Caller { transport: Transport::Commander, peer: peer.clone(), ..<_>::default() };
+        let caller = Caller::new(Transport::Commander, peer.clone());
         let (front, caller) = (&self.front, &caller);
         let outcome = match request {
             Request::Discover(_) => front.discover(caller).await.map(Reply::Discover),
@@ -78,6 +140,9 @@ impl CommandHandler for Commands {
             Request::List(request) => front.list(caller, request).await.map(Reply::List),
             Request::Apply(request) => front.apply(caller, request).await.map(Reply::Apply),
             Request::Delete(request) => front.delete(caller, request).await.map(Reply::Delete),
+            Request::RotateKey(request) => self.rotate_key(caller, request).await,
+            Request::Metrics(_) => self.metrics(caller).await,
+            Request::SealingStatus(_) => self.sealing_status(caller).await,
             Request::Watch(request) => return self.watch(caller, request).await,
             Request::Backup(_) => return self.backup(caller).await,
             Request::Logs(request) => return self.logs(caller, request).await,
@@ -90,6 +155,10 @@ impl CommandHandler for Commands {
             Err(error) => failed(&error),
         }
     }
+}
+
+fn id_text(id: orrery_seal::KeyId) -> String {
+    id.to_string()
 }
 
 fn failed(error: &Error) -> Answer {

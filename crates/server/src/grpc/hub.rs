@@ -96,7 +96,8 @@ impl Hub for HubService {
 fn opened<T>(request: Request<T>) -> (Caller, T) {
     let (metadata, extensions, message) = request.into_parts();
     let peer = extensions.get::<Peer>().cloned().unwrap_or_default();
-    (Caller::new(Transport::Grpc, peer, &metadata.into_headers()), message)
+    let header = |name: &str| metadata.get(name).and_then(|value| value.to_str().ok());
+    (Caller::new(Transport::Grpc, peer.described(header)), message)
 }
 
 fn answer<T>(outcome: Result<T, Error>) -> Result<Response<T>, Status> {
@@ -108,6 +109,9 @@ fn to_status(error: &Error) -> Status {
     let wire = to_wire(error);
     let mut details = ErrorDetails::new();
     details.set_error_info(wire.reason, "orrery.dev", std::collections::HashMap::new());
+    if let Error::TooManyRequests { retry_after, .. } = error {
+        details.set_retry_info(Some(*retry_after));
+    }
     if !wire.violations.is_empty() {
         let violations = wire.violations.into_iter();
         let violations = violations.map(|v| FieldViolation::new(v.field, v.message));

@@ -13,6 +13,7 @@ pub use store::Measured;
 use orrery_fleet::Fleet;
 use orrery_fleet::commander::CommanderConnections;
 use orrery_store::{Engine, Store};
+use parking_lot::{Mutex, MutexGuard};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
@@ -22,29 +23,30 @@ use std::sync::Arc;
 /// The type of the text that [`Metrics::text`] makes.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The figures of one server, while they are put together.
+/// The figures of one server.
 #[derive(Debug)]
 pub struct Metrics {
-    registry: Registry,
+    registry: Mutex<Registry>,
     requests: RequestMetrics,
     leader: Gauge,
-    connections: Gauge,
 }
 
 impl Metrics {
     pub fn new() -> Self {
         let mut registry = Registry::default();
         let requests = RequestMetrics::new(&mut registry);
-        let (leader, connections) = (Gauge::default(), Gauge::default());
+        let leader = Gauge::default();
         let build = Info::new([("version", crate::VERSION)]);
         registry.register("orrery_build", "The version of this server", build);
         let help = "1 on the server that does what must not be done twice, else 0";
         registry.register("orrery_server_leader", help, leader.clone());
-        let help = "Connections on the shared port";
-        registry.register("orrery_server_connections", help, connections.clone());
         process::register(&mut registry);
         orrery_runtime::stats::register(&mut registry);
-        Self { registry, requests, leader, connections }
+        let help = "Happenings not told at once, because too much happened to one resource";
+        reading::counter(&mut registry, "orrery_hub_events_limited", help, || {
+            u32::try_from(orrery_hub::events::limited()).ok().map(f64::from)
+        });
+        Self { registry: Mutex::new(registry), requests, leader }
     }
 
     pub fn requests(&self) -> &RequestMetrics {
@@ -56,29 +58,30 @@ impl Metrics {
         &self.leader
     }
 
-    pub fn connections(&self) -> Gauge {
-        self.connections.clone()
+    /// Where other parts show what they count.
+    pub fn registry(&self) -> MutexGuard<'_, Registry> {
+        self.registry.lock()
     }
 
     /// An engine that counts.
-    pub fn measured(&mut self, engine: Arc<dyn Engine>) -> Arc<dyn Engine> {
-        Measured::new(engine, &mut self.registry)
+    pub fn measured(&self, engine: Arc<dyn Engine>) -> Arc<dyn Engine> {
+        Measured::new(engine, &mut self.registry())
     }
 
-    pub fn of_store(&mut self, store: &Store, folder: Option<PathBuf>) {
-        store::register(&mut self.registry, store, folder);
+    pub fn of_store(&self, store: &Store, folder: Option<PathBuf>) {
+        store::register(&mut self.registry(), store, folder);
     }
 
     #[allow(clippy::cast_precision_loss, reason = "there are not that many peers")]
-    pub fn of_peers(&mut self, fleet: &Arc<Fleet>, commanders: &CommanderConnections) {
+    pub fn of_peers(&self, fleet: &Arc<Fleet>, commanders: &CommanderConnections) {
         let fleet = fleet.clone();
         let help = "Agents that are connected to this server";
-        reading::gauge(&mut self.registry, "orrery_fleet_agents", help, move || {
+        reading::gauge(&mut self.registry(), "orrery_fleet_agents", help, move || {
             Some(fleet.senders().len() as f64)
         });
         let commanders = commanders.clone();
         let help = "Commanders that are connected to this server";
-        reading::gauge(&mut self.registry, "orrery_fleet_commanders", help, move || {
+        reading::gauge(&mut self.registry(), "orrery_fleet_commanders", help, move || {
             Some(commanders.len() as f64)
         });
     }
@@ -86,7 +89,7 @@ impl Metrics {
     /// All figures as they are now.
     pub fn text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.registry)?;
+        prometheus_client::encoding::text::encode(&mut text, &self.registry())?;
         Ok(text)
     }
 }

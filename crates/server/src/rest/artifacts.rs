@@ -18,11 +18,14 @@ use orrery_hub::artifacts::{Artifact, ArtifactPath, Artifacts, FILE_BYTES_MAX};
 use orrery_hub::{Error, ObjectName};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Bytes that all uploads together may hold in memory: four files of the largest size.
 const UPLOAD_MIB_MAX: u32 = 192;
 const MIB: usize = 1 << 20;
+const BUSY: &str = "other files are being uploaded, try again in a moment";
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The room that uploads share. Cheap to clone.
 #[derive(Clone)]
@@ -43,7 +46,7 @@ impl Uploads {
         self.0
             .clone()
             .try_acquire_many_owned(wanted)
-            .map_err(|_| Failure::too_many("other files are being uploaded, try again in a moment"))
+            .map_err(|_| Failure::too_many(BUSY, RETRY_AFTER))
     }
 }
 

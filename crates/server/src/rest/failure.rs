@@ -6,6 +6,7 @@ use orrery_api::Violation;
 use orrery_hub::Error;
 use orrery_hub::ownership::FieldConflict;
 use serde_json::{Map, Value, json};
+use std::time::Duration;
 
 /// How long a client should wait before it asks again, when the store is away for a moment.
 const RETRY_AFTER_SECONDS: u32 = 1;
@@ -68,11 +69,12 @@ impl Failure {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
     }
 
-    /// Everything that is asked for at once would be too much; the same may do in a moment.
-    pub fn too_many(message: impl Into<String>) -> Self {
+    /// Somebody asks for more than their share.
+    pub fn too_many(message: impl Into<String>, retry_after: Duration) -> Self {
+        let seconds = u32::try_from(retry_after.as_secs()).unwrap_or(u32::MAX).max(1);
         let mut failure = Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
-        failure.details.insert("retryAfterSeconds".to_owned(), json!(RETRY_AFTER_SECONDS));
-        failure.retry_after_seconds = Some(RETRY_AFTER_SECONDS);
+        failure.details.insert("retryAfterSeconds".to_owned(), json!(seconds));
+        failure.retry_after_seconds = Some(seconds);
         failure
     }
 
@@ -164,9 +166,11 @@ impl Failure {
                 let message = format!("{what} {name:?} is forbidden: {why}");
                 about(Self::new(StatusCode::FORBIDDEN, "Forbidden", message))
             }
+            Error::Fenced { .. } => Self::new(StatusCode::CONFLICT, "Conflict", message),
             Error::Expired { .. } => Self::new(StatusCode::GONE, "Expired", message),
             Error::BadRequest(_) => Self::bad_request(message),
             Error::TooLarge(_) => Self::too_large(message),
+            Error::TooManyRequests { retry_after, .. } => Self::too_many(message, retry_after),
             Error::Unavailable(_) => Self {
                 retry_after_seconds: Some(RETRY_AFTER_SECONDS),
                 ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)

@@ -1,5 +1,6 @@
 //! Requests of the dialect at the gate.
 use super::Rest;
+use super::failure::Failure;
 use super::path::{self, Target};
 use super::query::Query;
 use crate::gate::{Asked, Caller, Transport};
@@ -7,10 +8,9 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use futures::StreamExt as _;
-use orrery_fleet::middleware::Peer;
-use orrery_hub::ObjectName;
+use orrery_hub::{Error, ObjectName};
 use std::sync::Arc;
 use tracing::Instrument as _;
 
@@ -20,11 +20,18 @@ pub struct About(pub ObjectName);
 
 /// Lets requests through the gate.
 pub async fn gated(State(rest): State<Arc<Rest>>, request: Request, next: Next) -> Response {
-    let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
-    let caller = Caller::new(Transport::Rest, peer, request.headers());
+    let caller = Caller::of(Transport::Rest, &request);
     let asked = asked(&rest, &request);
-    let watching = (asked.verb == "watch").then(|| rest.gate.watching(&asked));
-    let mut visit = rest.gate.enter(&caller, asked);
+    let watches = asked.verb == "watch";
+    let watching = watches.then(|| rest.gate.watching(&caller, &asked)).transpose();
+    let entered = watching.and_then(|watching| Ok((watching, rest.gate.enter(&caller, asked)?)));
+    let (watching, mut visit) = match entered {
+        Ok(entered) => entered,
+        Err(Error::TooManyRequests { message, retry_after }) => {
+            return Failure::too_many(message, retry_after).into_response();
+        }
+        Err(error) => return Failure::internal(error).into_response(),
+    };
     let response = next.run(request).instrument(visit.span()).await;
     if let Some(About(object)) = response.extensions().get() {
         visit.about(&object.project, &object.name);

@@ -63,7 +63,11 @@ impl Selection {
 
     /// What the accessor cannot see.
     pub fn fits(&self, object: &Object) -> bool {
-        !self.nothing && !self.without.iter().any(|project| project == object.project())
+        self.fits_project(object.project())
+    }
+
+    pub fn fits_project(&self, project: &str) -> bool {
+        !self.nothing && !self.without.iter().any(|without| without == project)
     }
 }
 

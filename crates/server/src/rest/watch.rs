@@ -7,6 +7,7 @@
 //! ```
 //! The stream is pulled by the connection: a slow client holds nothing but its place in the shared
 //! history, and one that is too slow is told so (410) and lists again.
+use super::accept::Form;
 use super::call::Call;
 use super::catalog::PROJECT;
 use super::failure::Failure;
@@ -17,9 +18,11 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures::stream::{self, Stream, StreamExt};
+use orrery_api::{self as api, Encoded};
 use orrery_hub::{Revision, WatchEvent, WatchOptions, WatchStream};
 use serde_json::{Value, json};
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A watch that does not say how long it wants to live ends after this and up to as much again, so
@@ -37,7 +40,7 @@ pub async fn watch(call: &Call, project: Option<String>) -> Result<Response, Fai
         after: start(call).await?,
         bookmark_interval: None,
     };
-    let body = match call.resource.accessor.watch(options).await {
+    let body = match call.resource.accessor.watch_encoded(options).await {
         Ok(events) => Body::from_stream(lines(call, events, selection)),
         Err(orrery_hub::Error::ProjectNotFound { project }) => {
             Body::from_stream(lines(call, nothing_yet(call, project).await?, selection))
@@ -59,18 +62,19 @@ pub async fn watch(call: &Call, project: Option<String>) -> Result<Response, Fai
 
 /// A watch in a project that is not there has nothing to tell, which is no error in this dialect. It
 /// ends when there is such a project: whoever comes back from where it was misses nothing.
-async fn nothing_yet(call: &Call, project: String) -> Result<WatchStream, Failure> {
+async fn nothing_yet(call: &Call, project: String) -> Result<WatchStream<Encoded>, Failure> {
     let kind = call.hub.scheme().by_full_name(PROJECT);
     let kind = kind.ok_or_else(|| Failure::internal("projects are not registered"))?;
     let failed = |error| Failure::of(error, &call.resource, "");
     let projects = call.hub.accessor(kind).map_err(failed)?;
     let options = WatchOptions { name: Some(project), ..WatchOptions::default() };
-    let appears = projects.watch(options).await.map_err(failed)?;
-    let absent = |event: &Result<WatchEvent, _>| match event {
+    let appears = projects.watch_encoded(options).await.map_err(failed)?;
+    let absent = |event: &Result<WatchEvent<Encoded>, _>| match event {
         Ok(WatchEvent::Bookmark(_) | WatchEvent::Deleted(_)) | Err(_) => true,
         Ok(WatchEvent::Added(_) | WatchEvent::Modified(_)) => false,
     };
-    let quiet = |event: &Result<WatchEvent, _>| !matches!(event, Ok(WatchEvent::Deleted(_)));
+    let quiet =
+        |event: &Result<WatchEvent<Encoded>, _>| !matches!(event, Ok(WatchEvent::Deleted(_)));
     let appears = appears.take_while(move |event| std::future::ready(absent(event)));
     Ok(appears.filter(move |event| std::future::ready(quiet(event))).boxed())
 }
@@ -89,7 +93,7 @@ async fn start(call: &Call) -> Result<Option<Revision>, Failure> {
 /// The lines of the answer; they end when the client has listened long enough or the server stops.
 fn lines(
     call: &Call,
-    events: WatchStream,
+    events: WatchStream<Encoded>,
     selection: Selection,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> + use<> {
     let life = call.query.timeout.unwrap_or_else(default_life);
@@ -103,6 +107,7 @@ fn lines(
     let state = State {
         events,
         writer: Writer {
+            shared: shared_form(call),
             renderer: call.renderer(),
             selection,
             bookmarks: call.query.bookmarks,
@@ -114,12 +119,24 @@ fn lines(
     stream::unfold(state, State::next).take_until(Box::pin(end)).map(Ok)
 }
 
+/// What watchers that get the same lines have in common. Tables show ages, so each has its own.
+fn shared_form(call: &Call) -> Option<Arc<str>> {
+    let resource = &call.resource;
+    match call.form {
+        Form::Json | Form::Yaml | Form::Metadata(_) => {
+            let (face, form) = (resource.face, call.form);
+            Some(format!("rest {face:?} {form:?} {}", resource.api_version()).into())
+        }
+        Form::Table(_) => None,
+    }
+}
+
 fn default_life() -> Duration {
     LIFE_MIN + rand::random_range(Duration::ZERO..LIFE_MIN)
 }
 
 struct State {
-    events: WatchStream,
+    events: WatchStream<Encoded>,
     writer: Writer,
     over: bool,
 }
@@ -152,25 +169,37 @@ struct Writer {
     /// The next bookmark ends the initial events, and the client waits for it.
     announce_end: bool,
     first: bool,
+    /// The name of the lines that others get too.
+    shared: Option<Arc<str>>,
 }
 
+const KINDS: [&str; 3] = ["ADDED", "MODIFIED", "DELETED"];
+
 impl Writer {
-    fn write(&mut self, event: &WatchEvent) -> Result<Option<Bytes>, Failure> {
-        let (kind, object) = match event {
-            WatchEvent::Added(object) => ("ADDED", object),
-            WatchEvent::Modified(object) => ("MODIFIED", object),
-            WatchEvent::Deleted(object) => ("DELETED", object),
+    fn write(&mut self, event: &WatchEvent<Encoded>) -> Result<Option<Bytes>, Failure> {
+        let (number, object) = match event {
+            WatchEvent::Added(object) => (0, object),
+            WatchEvent::Modified(object) => (1, object),
+            WatchEvent::Deleted(object) => (2, object),
             WatchEvent::Bookmark(revision) => {
                 let end = std::mem::take(&mut self.announce_end);
                 let bookmark = || self.renderer.bookmark(&revision.to_string(), end);
                 return Ok(self.bookmarks.then(|| line("BOOKMARK", &bookmark())));
             }
         };
-        if !self.selection.fits(object) {
+        if !self.selection.fits_project(object.project().map_err(Failure::internal)?) {
             return Ok(None);
         }
         let first = std::mem::take(&mut self.first);
-        Ok(Some(line(kind, &self.renderer.watched(object, first)?)))
+        let make = || {
+            let shown =
+                self.renderer.watched(object.object().map_err(Failure::internal)?, first)?;
+            Ok(line(KINDS[usize::from(number)], &shown))
+        };
+        match &self.shared {
+            Some(name) => object.form(&api::Form { name: name.clone(), number }, make).map(Some),
+            None => make().map(Some),
+        }
     }
 }
 

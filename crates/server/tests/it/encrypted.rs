@@ -62,7 +62,8 @@ async fn only_users_are_answered_and_everybody_sees_that_it_lives() {
     let server = issue(Role::Server, "server").write_to(folder.path()).unwrap();
     let user = issue(Role::User, "alice").material().unwrap();
     let agent = issue(Role::Agent, "edge-1").material().unwrap();
-    let world = World::start_with(server).await;
+    let log = folder.path().join("audit.log");
+    let world = World::operated(server, crate::audit::operations(&log)).await;
     let cases = [
         (&user, true, "/apis", "200"),
         (&user, false, "/apis", "401"),
@@ -76,4 +77,9 @@ async fn only_users_are_answered_and_everybody_sees_that_it_lives() {
         let answer = ask(world.address.parse().unwrap(), who, shows, path).await;
         assert!(answer.contains(code), "{path}: {answer}, expected {code}");
     }
+    let refused = |line: &serde_json::Value| line["user"] == "edge-1" && line["kind"] == "Project";
+    let lines = crate::audit::lines(&log, refused).await;
+    let line = lines.iter().find(|line| refused(line)).unwrap();
+    assert_eq!((&line["allowed"], &line["code"]), (&false.into(), &401.into()), "{line}");
+    assert!(lines.iter().any(|line| line["user"] == "alice" && line["allowed"] == true));
 }

@@ -1,5 +1,6 @@
 //! The server from outside: over real sockets, with real clients.
 #![allow(clippy::unwrap_used, reason = "a panic with its line is a good test failure")]
+mod audit;
 mod bad_clients;
 mod clients;
 mod discovery;
@@ -7,6 +8,7 @@ mod encrypted;
 mod errors;
 mod kube_rs;
 mod kubectl;
+mod limits;
 mod reading;
 mod replicas;
 mod storage;

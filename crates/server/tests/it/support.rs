@@ -8,7 +8,7 @@ use hyper_util::rt::TokioExecutor;
 use orrery_hub::Hub;
 use orrery_pki::TlsFiles;
 use orrery_runtime::Tasks;
-use orrery_server::{Server, ServerOptions, StorageListen, StoreOptions};
+use orrery_server::{Operations, Server, ServerOptions, StorageListen, StoreOptions};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -67,6 +67,11 @@ impl World {
 
     /// With certificates, or without.
     pub async fn start_with(tls: TlsFiles) -> Self {
+        Self::operated(tls, Operations::default()).await
+    }
+
+    /// As operators decide.
+    pub async fn operated(tls: TlsFiles, operations: Operations) -> Self {
         let options = ServerOptions {
             drivers: orrery_server::DriversListen::Off,
             listen: ([127, 0, 0, 1], 0).into(),
@@ -74,6 +79,8 @@ impl World {
             tls,
             allow_plain: false,
             group_suffix: "orrery.dev".into(),
+            operations,
+            mesh: <_>::default(),
             storage: StorageListen::Default { needed: true },
         };
         let server = Server::open(options).await.expect("a server");

@@ -6,3 +6,4 @@ pub mod filesystem;
 pub mod mount;
 pub mod mounts;
 mod program;
+pub mod stage;

@@ -13,6 +13,7 @@
 mod events;
 mod feed;
 mod groups;
+mod index;
 mod load;
 mod snapshot;
 mod state;
@@ -28,6 +29,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use self::{
     events::{Event, EventBatch},
+    index::Terms,
     snapshot::Snapshot,
     watcher::Watcher,
 };
@@ -48,11 +50,18 @@ pub struct StoreOptions {
     pub history_revisions: usize,
     /// How many bytes of superseded and current values the history may hold on to.
     pub history_bytes: usize,
+    /// By what entries can be found, if by anything but their keys.
+    pub terms: Option<Arc<dyn Terms>>,
 }
 
 impl Default for StoreOptions {
     fn default() -> Self {
-        Self { prefix: String::new(), history_revisions: 10_000, history_bytes: 64 << 20 }
+        Self {
+            prefix: String::new(),
+            history_revisions: 10_000,
+            history_bytes: 64 << 20,
+            terms: None,
+        }
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::events::{Event, EventBatch};
+use super::{
+    events::{Event, EventBatch},
+    index::Index,
+};
 use crate::{
     entries::Entries,
     model::{Entry, Revision},
@@ -13,6 +16,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub(super) entries: Entries,
+    pub(super) index: Option<Index>,
     pub(super) revision: Revision,
 }
 
@@ -39,6 +43,17 @@ impl Snapshot {
         self.entries.range(prefix, Some(after))
     }
 
+    /// The keys under `prefix` and after `after` of the entries that have a term, in order; `None`
+    /// where nobody knows, because no index is kept.
+    pub fn keys_with<'a>(
+        &'a self,
+        term: &'a str,
+        prefix: &'a str,
+        after: &'a str,
+    ) -> Option<impl Iterator<Item = &'a str>> {
+        self.index.as_ref().map(|index| index.keys(term, prefix, after))
+    }
+
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -58,11 +73,15 @@ pub(super) struct Past {
 
 impl Past {
     pub fn rebuild(self) -> Snapshot {
-        let mut entries = self.now.entries;
+        let Snapshot { mut entries, mut index, .. } = self.now;
         for event in self.undo.iter().flat_map(|batch| batch.events.iter().rev()) {
             undo(&mut entries, event);
+            if let Some(index) = &mut index {
+                let (now, before) = sides(event);
+                index.change(now, before);
+            }
         }
-        Snapshot { entries, revision: self.revision }
+        Snapshot { entries, index, revision: self.revision }
     }
 }
 
@@ -74,5 +93,13 @@ fn undo(entries: &mut Entries, event: &Event) {
         Event::Put { entry, previous: None } => {
             entries.remove(&entry.key);
         }
+    }
+}
+
+/// What an event left, and what it found.
+fn sides(event: &Event) -> (Option<&Entry>, Option<&Entry>) {
+    match event {
+        Event::Put { entry, previous } => (Some(entry.as_ref()), previous.as_deref()),
+        Event::Delete { previous, .. } => (None, Some(previous.as_ref())),
     }
 }

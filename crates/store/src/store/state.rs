@@ -7,13 +7,14 @@ use super::{
     StoreOptions,
     events::{Event, EventBatch},
     groups::{Group, Groups},
+    index::Index,
     snapshot::{Past, Snapshot},
 };
 use crate::{
     engine::{Batch, Change},
     entries::Entries,
     error::Error,
-    model::Revision,
+    model::{Entry, Revision},
 };
 
 #[derive(Debug)]
@@ -28,6 +29,7 @@ pub(super) struct State {
     /// How many commits left the history since the groups were last told.
     evicted: usize,
     groups: Groups,
+    index: Option<Index>,
     limits: Limits,
 }
 
@@ -39,8 +41,10 @@ struct Limits {
 
 impl State {
     pub fn new(entries: Entries, revision: Revision, options: &StoreOptions) -> Self {
+        let index = options.terms.clone().map(|terms| Index::new(terms, entries.range("", None)));
         Self {
             entries,
+            index,
             revision,
             history: VecDeque::new(),
             history_bytes: 0,
@@ -60,7 +64,11 @@ impl State {
     }
 
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot { entries: self.entries.clone(), revision: self.revision }
+        Snapshot {
+            entries: self.entries.clone(),
+            index: self.index.clone(),
+            revision: self.revision,
+        }
     }
 
     /// What it takes to see the state at `revision` again.
@@ -89,13 +97,22 @@ impl State {
             Change::Put(entry) => {
                 let entry = Arc::new(entry);
                 let previous = self.entries.insert(Arc::clone(&entry));
+                self.reindex(previous.as_deref(), Some(entry.as_ref()));
                 Event::Put { entry, previous }
             }
             Change::Delete { key, revision } => {
-                Event::Delete { previous: self.entries.remove(&key)?, revision }
+                let previous = self.entries.remove(&key)?;
+                self.reindex(Some(previous.as_ref()), None);
+                Event::Delete { previous, revision }
             }
         };
         Some(Arc::new(event))
+    }
+
+    fn reindex(&mut self, old: Option<&Entry>, new: Option<&Entry>) {
+        if let Some(index) = &mut self.index {
+            index.change(old, new);
+        }
     }
 
     fn remember(&mut self, batch: Arc<EventBatch>) {
@@ -139,6 +156,9 @@ impl State {
     /// happened between is unknown, so every watcher is told to list again.
     pub fn reset(&mut self, entries: Entries, revision: Revision) {
         self.entries = entries;
+        if let Some(index) = &mut self.index {
+            *index = Index::new(index.terms(), self.entries.range("", None));
+        }
         self.revision = revision;
         self.history.clear();
         self.history_bytes = 0;

@@ -2,7 +2,7 @@
 
 use orrery_store::conformance::{self, Cached, World};
 
-use crate::worlds::{Embedded, Etcd, Memory};
+use crate::worlds::{Embedded, Etcd, Memory, Sealed};
 
 /// How many seeds the random checks run with here; a soak run uses more.
 const SEEDS: u64 = 2;
@@ -60,6 +60,8 @@ macro_rules! conforms {
 
 conforms!(memory, Memory);
 conforms!(memory_cached, Cached::new(Memory));
+conforms!(memory_sealed, Sealed::new(Memory));
+conforms!(embedded_sealed_cached, Cached::new(Sealed::new(Embedded::new())));
 conforms!(embedded, Embedded::new());
 conforms!(embedded_cached, Cached::new(Embedded::new()));
 conforms!(etcd, Etcd::new(1));

@@ -37,6 +37,10 @@ const RESET_STREAMS_MAX: usize = 1024;
 pub type Sender = http2::SendRequest<Incoming>;
 pub type Driver = BoxFuture<'static, hyper::Result<()>>;
 
+/// A connection, whatever it is made of.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
 /// Why there is no connection. Clonable because all calls that waited for it get it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("cannot connect to the controller {id} at {address}: {reason}")]
@@ -79,6 +83,18 @@ impl Dialer {
     }
 
     async fn connect(&self, entry: &Entry) -> Result<(Sender, Driver), String> {
+        handshake(self.open(entry).await?).await
+    }
+
+    /// A connection without HTTP/2 on it yet.
+    pub async fn stream(&self, entry: &Entry) -> Result<Box<dyn Stream>, DialError> {
+        match tokio::time::timeout(self.timeout, self.open(entry)).await {
+            Ok(opened) => opened.map_err(|reason| DialError::new(entry, reason)),
+            Err(_) => Err(DialError::new(entry, format!("no answer within {:?}", self.timeout))),
+        }
+    }
+
+    async fn open(&self, entry: &Entry) -> Result<Box<dyn Stream>, String> {
         match entry.address.target() {
             Target::Tcp { host, port } => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await;
@@ -95,18 +111,18 @@ impl Dialer {
 
     /// With TLS the controller proves here, before it is sent anything, that it is the one whose id
     /// it registered under.
-    async fn secure<S>(&self, entry: &Entry, stream: S) -> Result<(Sender, Driver), String>
+    async fn secure<S>(&self, entry: &Entry, stream: S) -> Result<Box<dyn Stream>, String>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let Some(connector) = &self.tls else { return handshake(stream).await };
+        let Some(connector) = &self.tls else { return Ok(Box::new(stream)) };
         let name = ServerName::try_from(format!("controller.{}", entry.id))
             .map_err(|_| "the id cannot be a name in a certificate".to_owned())?;
         let stream = connector
             .connect(name, stream)
             .await
             .map_err(|error| format!("TLS handshake: {}", innermost(&error)))?;
-        handshake(stream).await
+        Ok(Box::new(stream))
     }
 }
 

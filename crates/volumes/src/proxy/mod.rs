@@ -13,7 +13,7 @@
 
 mod body;
 mod dial;
-pub use dial::limits as dial_limits;
+pub use dial::{Dialer, limits as dial_limits};
 mod failure;
 mod pool;
 mod route;

@@ -32,6 +32,7 @@ pub(super) fn launch(request: &StartRequest, node: &str) -> Result<Launch, Runti
         args: process.args.clone(),
         env,
         working_directory: process.working_directory.clone(),
+        volumes: request.volumes.clone(),
         ..base
     })
 }
@@ -78,6 +79,7 @@ mod tests {
             hash: SpecHash("h".into()),
             history: History::default(),
             stop: StopRequest { signal: StopSignal::Term, grace: Duration::from_secs(1) },
+            volumes: Vec::new(),
         }
     }
 

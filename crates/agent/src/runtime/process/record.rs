@@ -3,6 +3,7 @@ use super::super::StopRequest;
 use crate::disk::{self, Survive};
 use crate::model::{Exit, History, SpecHash, StopSignal, UnixMillis};
 use crate::procfs::Identity;
+use crate::volumes::Bind;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{collections::BTreeMap, io, path::PathBuf, time::Duration};
 
@@ -29,6 +30,9 @@ pub(crate) struct Launch {
     /// The folder of the instance has one to work in when this is absent.
     pub working_directory: Option<String>,
     pub stop: Stop,
+    /// What the program sees beside the folders of the host.
+    #[serde(default)]
+    pub volumes: Vec<Bind>,
 }
 
 /// How to stop the program.
@@ -95,6 +99,7 @@ impl Launch {
             env: BTreeMap::new(),
             working_directory: None,
             stop: stop.into(),
+            volumes: Vec::new(),
         }
     }
 }

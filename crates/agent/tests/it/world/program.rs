@@ -38,6 +38,7 @@ impl Program {
             stop_grace_seconds: None,
             copy: None,
             depends_on: Vec::new(),
+            volumes: Vec::new(),
         };
         let id = uuid::Uuid::new_v4().to_string();
         Self { id, generation: 1, removing: false, spec }
@@ -78,6 +79,7 @@ impl Program {
             generation: self.generation,
             spec: Some(self.spec.clone()),
             removing: self.removing,
+            volumes: Vec::new(),
         }
     }
 }

@@ -1,4 +1,5 @@
 //! The EC2 driver against moto, which checks signatures, with faults made in front of it.
+mod killed;
 mod moto;
 mod proxy;
 

@@ -18,7 +18,7 @@ use crate::options::{
     StatusOptions, WatchOptions,
 };
 use async_trait::async_trait;
-use orrery_api::{Kind, Object};
+use orrery_api::{Encoded, Kind, Object};
 use orrery_store::Revision;
 use std::sync::Arc;
 
@@ -29,10 +29,14 @@ const ATTEMPTS_MAX: usize = 16;
 /// Says what every new object of a kind gets: finalizers, for example.
 pub type OnCreate = fn(&mut Object);
 
+/// Brings what is given for a kind into the form that is kept.
+pub type OnWrite = fn(&mut Object);
+
 pub struct Admission {
     inner: Arc<dyn Accessor>,
     clock: Arc<dyn Clock>,
     on_create: Option<OnCreate>,
+    on_write: Option<OnWrite>,
 }
 
 impl Admission {
@@ -40,8 +44,9 @@ impl Admission {
         inner: Arc<dyn Accessor>,
         clock: Arc<dyn Clock>,
         on_create: Option<OnCreate>,
+        on_write: Option<OnWrite>,
     ) -> Self {
-        Self { inner, clock, on_create }
+        Self { inner, clock, on_create, on_write }
     }
 
     async fn current(&self, name: &ObjectName) -> Result<Option<Object>, Error> {
@@ -71,7 +76,10 @@ impl Accessor for Admission {
         self.inner.list(options).await
     }
 
-    async fn apply(&self, object: Object, options: ApplyOptions) -> Result<Applied, Error> {
+    async fn apply(&self, mut object: Object, options: ApplyOptions) -> Result<Applied, Error> {
+        if let Some(on_write) = self.on_write {
+            on_write(&mut object);
+        }
         let options = self.check_request(&object, options)?;
         let mut attempt = 0;
         loop {
@@ -106,6 +114,18 @@ impl Accessor for Admission {
 
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream, Error> {
         self.inner.watch(options).await
+    }
+
+    async fn get_encoded(&self, options: GetOptions) -> Result<Encoded, Error> {
+        self.inner.get_encoded(options).await
+    }
+
+    async fn list_encoded(&self, options: ListOptions) -> Result<Page<Encoded>, Error> {
+        self.inner.list_encoded(options).await
+    }
+
+    async fn watch_encoded(&self, options: WatchOptions) -> Result<WatchStream<Encoded>, Error> {
+        self.inner.watch_encoded(options).await
     }
 }
 

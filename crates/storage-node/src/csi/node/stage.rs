@@ -16,44 +16,13 @@ use crate::{
     error::{Error, Result},
     host::{
         block::BlockDevice,
-        filesystem::{self, Content},
-        mount, mounts,
+        filesystem, mount, mounts,
+        stage::{Step, decide},
     },
     volume::Volume,
 };
 use orrery_proto::csi::v1::{NodeStageVolumeRequest, NodeUnstageVolumeRequest};
 use std::path::Path;
-
-/// What to do with a device before it is mounted.
-#[derive(Debug, PartialEq, Eq)]
-enum Step {
-    Mount(String),
-    Format,
-}
-
-/// Decides from what is on the device and what is known about it. Data is never formatted away.
-fn decide(
-    content: Content,
-    formatting: bool,
-    raw: bool,
-    wanted: &str,
-    chosen: bool,
-) -> Result<Step, String> {
-    if formatting {
-        return Ok(Step::Format);
-    }
-    match content {
-        Content::Filesystem(kind) if kind == wanted || !chosen => Ok(Step::Mount(kind)),
-        Content::Filesystem(kind) => {
-            Err(format!("it carries a {kind} file system, and {wanted} was asked for"))
-        }
-        Content::Blank if raw => {
-            Err("it was used as a block device and may carry data that looks like none".to_owned())
-        }
-        Content::Blank => Ok(Step::Format),
-        Content::Other(what) => Err(format!("it carries {what}")),
-    }
-}
 
 impl Driver {
     pub(super) async fn stage(&self, request: &NodeStageVolumeRequest) -> Result<()> {
@@ -147,32 +116,4 @@ fn check_staged(
     }
     let what = if same { there.filesystem.as_str() } else { "something else" };
     Err(Error::Conflict(format!("{what} is mounted at {}", place.display())))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Step, decide};
-    use crate::host::filesystem::Content;
-
-    #[track_caller]
-    fn check(content: Content, formatting: bool, raw: bool, chosen: bool, expect: Option<Step>) {
-        let found = decide(content, formatting, raw, "ext4", chosen);
-        assert_eq!(found.ok(), expect);
-    }
-
-    /// proves: VOL-08
-    #[test]
-    fn only_what_carries_nothing_is_formatted() {
-        let ext4 = || Content::Filesystem("ext4".into());
-        let xfs = || Content::Filesystem("xfs".into());
-        let other = || Content::Other("a dos partition table".into());
-        check(Content::Blank, false, false, true, Some(Step::Format));
-        check(Content::Blank, false, true, true, None);
-        check(ext4(), false, false, true, Some(Step::Mount("ext4".into())));
-        check(xfs(), false, false, false, Some(Step::Mount("xfs".into())));
-        check(xfs(), false, false, true, None);
-        check(other(), false, false, false, None);
-        check(other(), true, false, true, Some(Step::Format));
-        check(ext4(), true, false, true, Some(Step::Format));
-    }
 }

@@ -1,35 +1,38 @@
-//! What was asked for, in files: it outlives the driver.
-use crate::Error;
+//! What was asked of a driver that makes machines on its own machine, in files: it outlives the driver.
+use crate::{Error, Request};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use sha2::Digest;
 use std::fs::{self, File, Permissions};
 use std::io::ErrorKind;
-use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 const RECORD: &str = "machine.json";
-pub(super) const USER_DATA: &str = "user-data";
+pub(crate) const USER_DATA: &str = "user-data";
 
 /// One machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(crate) struct Record<E> {
     pub id: String,
     pub key: String,
     pub name: String,
     pub class: String,
-    pub address: Ipv4Addr,
     /// All steps of the create are done.
     pub started: bool,
+    /// What else the driver has to remember.
+    #[serde(flatten)]
+    pub extra: E,
 }
 
 /// The folder of all machines.
-pub(super) struct Records {
+pub(crate) struct Records {
     root: PathBuf,
 }
 
 /// Held while machines are made or deleted, by one of all drivers that share the folder. Dropping it
 /// lets go.
-pub(super) struct Lock {
+pub(crate) struct Lock {
     _file: File,
 }
 
@@ -67,7 +70,7 @@ impl Records {
     }
 
     /// `None` if there is none. What cannot be read is an error: it may stand for a machine.
-    pub fn read(&self, id: &str) -> Result<Option<Record>, Error> {
+    pub fn read<E: DeserializeOwned>(&self, id: &str) -> Result<Option<Record<E>>, Error> {
         let path = self.folder(id).join(RECORD);
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
@@ -79,7 +82,7 @@ impl Records {
     }
 
     /// Whole or not at all: written beside and renamed.
-    pub fn write(&self, record: &Record, _lock: &Lock) -> Result<(), Error> {
+    pub fn write<E: Serialize>(&self, record: &Record<E>, _lock: &Lock) -> Result<(), Error> {
         let folder = self.folder(&record.id);
         fs::create_dir_all(&folder).map_err(|error| failed("make the folder", &folder, &error))?;
         let text = serde_json::to_string_pretty(record)
@@ -106,7 +109,7 @@ impl Records {
         }
     }
 
-    pub fn all(&self) -> Result<Vec<Record>, Error> {
+    pub fn all<E: DeserializeOwned>(&self) -> Result<Vec<Record<E>>, Error> {
         let entries =
             fs::read_dir(&self.root).map_err(|error| failed("read", &self.root, &error))?;
         let mut records = Vec::new();
@@ -119,4 +122,45 @@ impl Records {
         records.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(records)
     }
+}
+
+/// Enough of a hash to tell machines apart and still fit into the name of a network device.
+const ID_LENGTH: usize = 8;
+
+/// What a machine is known by. A server of the first contract sends no key; there the name, which is
+/// unique for a class, has to do.
+pub(crate) fn machine_key(request: &Request) -> Result<String, Error> {
+    match (request.idempotency_key.as_str(), request.machine_name.as_str()) {
+        ("", "") => Err(Error::invalid("the operation names no machine")),
+        ("", name) => Ok(format!("{}#{name}", request.class)),
+        (key, _) => Ok(key.to_owned()),
+    }
+}
+
+/// The id of the machine that was or will be made for a key.
+pub(crate) fn id_of(key: &str) -> String {
+    short_hash(key, ID_LENGTH)
+}
+
+/// The id of the machine that an operation is about: by the provider id, or by its key.
+pub(crate) fn asked_id(request: &Request, prefix: &str) -> Result<String, Error> {
+    let id = match request.machine_id.strip_prefix(prefix) {
+        Some(id) => id.to_owned(),
+        None if request.machine_id.is_empty() => id_of(&machine_key(request)?),
+        None => request.machine_id.clone(),
+    };
+    let is_id = id.len() == ID_LENGTH && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_id { Ok(id) } else { Err(Error::invalid(format!("{id:?} is no machine of this driver"))) }
+}
+
+pub(crate) fn short_hash(text: &str, length: usize) -> String {
+    let mut hash = format!("{:x}", sha2::Sha256::digest(text));
+    hash.truncate(length);
+    hash
+}
+
+/// Whether a program is found along PATH.
+pub(crate) fn is_program(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }

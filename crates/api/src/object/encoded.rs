@@ -1,0 +1,180 @@
+//! Objects that stay bytes, for those who only pass them on.
+use std::{
+    fmt,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use bytes::Bytes;
+use prost::{Message, Name};
+
+use super::{
+    Object, ObjectError, decode_error,
+    splice::{self, Shown},
+};
+use crate::{ObjectMeta, kind::Kind};
+
+/// How many forms of one object are kept; whoever asks for more of them has it made for itself.
+const FORMS_MAX: usize = 16;
+
+/// One resource as the protobuf bytes of its kind. Cheap to clone, and what is made of it is made
+/// once for all who hold a clone: a change that a thousand watch is decoded and written once.
+#[derive(Clone)]
+pub struct Encoded {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    kind: Arc<Kind>,
+    bytes: Bytes,
+    object: OnceLock<Box<Object>>,
+    view: OnceLock<Encoded>,
+    forms: Mutex<Vec<(Form, Bytes)>>,
+}
+
+/// One way to write an object: what it is called, and a number that tells its uses apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Form {
+    pub name: Arc<str>,
+    pub number: u8,
+}
+
+impl Encoded {
+    /// Takes bytes as [`Object::encode`] writes them.
+    pub fn new(kind: &Arc<Kind>, bytes: Bytes) -> Self {
+        let (object, view, forms) = <_>::default();
+        Self { inner: Arc::new(Inner { kind: kind.clone(), bytes, object, view, forms }) }
+    }
+
+    /// An object that was read from bytes that hold no revision, at this one. Its type is what its
+    /// kind says, whatever was written.
+    pub fn at(kind: &Arc<Kind>, bytes: &[u8], resource_version: &str) -> Result<Self, ObjectError> {
+        let shown = Shown { resource_version: Some(resource_version), project: None };
+        Self::shown(kind, bytes, shown, |object| object.set_resource_version(resource_version))
+    }
+
+    /// The same object in a project of another name.
+    pub fn in_project(&self, project: &str) -> Result<Self, ObjectError> {
+        let shown = Shown { project: Some(project), resource_version: None };
+        Self::shown(self.kind(), self.bytes(), shown, |object| object.set_project(project))
+    }
+
+    fn shown(
+        kind: &Arc<Kind>,
+        bytes: &[u8],
+        shown: Shown<'_>,
+        otherwise: impl FnOnce(&mut Object),
+    ) -> Result<Self, ObjectError> {
+        if let Some(spliced) = splice::splice(kind, bytes, shown) {
+            return Ok(Self::new(kind, spliced));
+        }
+        let mut object = Object::decode(kind, bytes)?;
+        otherwise(&mut object);
+        Ok(Self::from(object))
+    }
+
+    pub fn kind(&self) -> &Arc<Kind> {
+        &self.inner.kind
+    }
+
+    pub fn bytes(&self) -> &Bytes {
+        &self.inner.bytes
+    }
+
+    /// The object, decoded once.
+    pub fn object(&self) -> Result<&Object, ObjectError> {
+        if let Some(object) = self.inner.object.get() {
+            return Ok(object);
+        }
+        let object = Object::decode(self.kind(), self.bytes())?;
+        Ok(self.inner.object.get_or_init(|| Box::new(object)))
+    }
+
+    /// The object, as the caller's own.
+    pub fn into_object(self) -> Result<Object, ObjectError> {
+        match Arc::try_unwrap(self.inner) {
+            Ok(inner) => match inner.object.into_inner() {
+                Some(object) => Ok(*object),
+                None => Object::decode(&inner.kind, &inner.bytes),
+            },
+            Err(inner) => Self { inner }.object().cloned(),
+        }
+    }
+
+    /// A typed copy, for code that acts on one kind.
+    pub fn typed<T: Message + Name + Default>(&self) -> Result<T, ObjectError> {
+        super::check_type(self.kind(), T::full_name())?;
+        T::decode(self.bytes().clone()).map_err(|error| decode_error(self.kind().kind(), &error))
+    }
+
+    /// A typed copy of the metadata; nothing else is read.
+    pub fn meta(&self) -> Result<ObjectMeta, ObjectError> {
+        match splice::metadata(self.kind(), self.bytes()) {
+            Some(bytes) => {
+                ObjectMeta::decode(bytes).map_err(|error| decode_error("ObjectMeta", &error))
+            }
+            None => self.object().map(Object::meta),
+        }
+    }
+
+    pub fn project(&self) -> Result<&str, ObjectError> {
+        match splice::meta_text(self.kind(), self.bytes(), self.kind().meta.project.number()) {
+            Some(project) => Ok(project),
+            None => self.object().map(Object::project),
+        }
+    }
+
+    pub fn resource_version(&self) -> Result<&str, ObjectError> {
+        let number = self.kind().meta.resource_version.number();
+        match splice::meta_text(self.kind(), self.bytes(), number) {
+            Some(version) => Ok(version),
+            None => self.object().map(Object::resource_version),
+        }
+    }
+
+    /// Another view of the same object, made once for all who hold this one. All of them must mean
+    /// the same view: the first one makes it.
+    pub fn view<E>(&self, make: impl FnOnce(&Self) -> Result<Self, E>) -> Result<Self, E> {
+        if let Some(view) = self.inner.view.get() {
+            return Ok(view.clone());
+        }
+        let made = make(self)?;
+        Ok(self.inner.view.get_or_init(|| made).clone())
+    }
+
+    /// The object in another form, written once for all who hold this one.
+    pub fn form<E>(
+        &self,
+        form: &Form,
+        make: impl FnOnce() -> Result<Bytes, E>,
+    ) -> Result<Bytes, E> {
+        // Held while it is made: others who want it then wait for it instead of making it too. A
+        // panic in between leaves the list as it was.
+        let mut forms = self.inner.forms.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, bytes)) = forms.iter().find(|(known, _)| known == form) {
+            return Ok(bytes.clone());
+        }
+        let made = make()?;
+        if forms.len() < FORMS_MAX {
+            forms.push((form.clone(), made.clone()));
+        }
+        Ok(made)
+    }
+}
+
+impl From<Object> for Encoded {
+    fn from(object: Object) -> Self {
+        let encoded = Self::new(object.kind(), object.encode().into());
+        encoded.inner.object.get_or_init(|| Box::new(object));
+        encoded
+    }
+}
+
+/// Prints what may be logged: sensitive fields are left out.
+impl fmt::Debug for Encoded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.object() {
+            Ok(object) => object.fmt(f),
+            Err(error) => write!(f, "{error}"),
+        }
+    }
+}

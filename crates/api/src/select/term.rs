@@ -1,0 +1,50 @@
+//! What objects can be found by, so that a selector need not look at each of them.
+//!
+//! A term stands for one label with its value, or for one column of text with its value. An object has
+//! a term for each; a selector that asks for equality names the terms of which an object must have one.
+//! Terms may be too many, never too few: whoever finds an object by them still asks the selector.
+use crate::{
+    kind::{Column, Kind},
+    object::wire,
+    schema::{Element, Scalar, Shape},
+};
+
+/// Of a map's entry.
+const KEY: u32 = 1;
+const VALUE: u32 = 2;
+
+/// The terms of an object, from the bytes of its kind's message.
+pub fn terms(kind: &Kind, bytes: &[u8]) -> Vec<String> {
+    let mut found = Vec::new();
+    let labels = [kind.fields.metadata.number(), kind.meta.labels.number()];
+    wire::each(bytes, &labels, &mut |entry| {
+        let (mut key, mut value) = ("", "");
+        wire::each(entry, &[KEY], &mut |text| key = wire::text(text));
+        wire::each(entry, &[VALUE], &mut |text| value = wire::text(text));
+        found.push(label_term(key, value));
+    });
+    for column in kind.columns().iter().filter(|column| is_found_by(kind, column)) {
+        let way: Vec<u32> = column.steps.iter().map(|step| step.number()).collect();
+        wire::each(bytes, &way, &mut |text| found.push(field_term(&column.path, wire::text(text))));
+    }
+    found
+}
+
+/// Whether the values of a column are terms: single texts are.
+fn is_found_by(kind: &Kind, column: &Column) -> bool {
+    let field = kind.schema.field(&column.path);
+    field.is_some_and(|field| field.shape == Shape::Single(Element::Scalar(Scalar::String)))
+}
+
+/// Whether objects are found by the value of the field at this path.
+pub(super) fn found_by_field(kind: &Kind, path: &str) -> bool {
+    kind.columns().iter().any(|column| column.path == path && is_found_by(kind, column))
+}
+
+pub(super) fn label_term(key: &str, value: &str) -> String {
+    format!("label\0{key}\0{value}")
+}
+
+pub(super) fn field_term(path: &str, value: &str) -> String {
+    format!("field\0{path}\0{value}")
+}

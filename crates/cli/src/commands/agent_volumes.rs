@@ -1,0 +1,48 @@
+//! How an agent mounts volumes: with the parts that the storage controller's host has anyway.
+use async_trait::async_trait;
+use orrery_agent::HostVolumes;
+use orrery_proto::fleet::v1::AttachedVolume;
+use orrery_storage_node::host::stage;
+use orrery_storage_node::volume::Mapping;
+use std::path::Path;
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// How long a device may take to appear after it was mapped.
+const DEVICE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Mounts volumes on this machine.
+#[derive(Debug, Default)]
+pub struct Mounts {
+    /// Held while the folder of all volumes becomes shared, or stops being so.
+    sharing: Mutex<()>,
+}
+
+/// The folder that holds the places of all volumes.
+fn all(place: &Path) -> Option<&Path> {
+    place.parent()?.parent()
+}
+
+#[async_trait]
+impl HostVolumes for Mounts {
+    async fn stage(&self, volume: &AttachedVolume, place: &Path) -> Result<(), String> {
+        let mapping = Mapping { device: volume.device.clone(), scsi: volume.scsi.clone() };
+        let _sharing = self.sharing.lock().await;
+        if let Some(folder) = all(place) {
+            stage::share(folder).await.map_err(|error| error.to_string())?;
+        }
+        let staged = stage::stage(&mapping, &volume.file_system, place, DEVICE_TIMEOUT).await;
+        staged.map_err(|error| error.to_string())
+    }
+
+    async fn unstage(&self, place: &Path) -> Result<(), String> {
+        let _sharing = self.sharing.lock().await;
+        stage::unstage(place).await.map_err(|error| error.to_string())?;
+        match all(place) {
+            Some(folder) => {
+                stage::unshare_if_empty(folder).await.map_err(|error| error.to_string())
+            }
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Traces arrive at a collector, and logs can be read by programs.
+use crate::harness::{Home, until};
+use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
+    TraceService, TraceServiceServer,
+};
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
+use opentelemetry_proto::tonic::trace::v1::Span;
+use serde_json::Value;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex};
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::{Request, Response, Status};
+
+/// Keeps every span that it is sent.
+#[derive(Clone, Default)]
+struct Collector {
+    spans: Arc<Mutex<Vec<Span>>>,
+}
+
+#[tonic::async_trait]
+impl TraceService for Collector {
+    async fn export(
+        &self,
+        request: Request<ExportTraceServiceRequest>,
+    ) -> Result<Response<ExportTraceServiceResponse>, Status> {
+        let resources = request.into_inner().resource_spans.into_iter();
+        let scopes = resources.flat_map(|resource| resource.scope_spans);
+        self.spans.lock().unwrap().extend(scopes.flat_map(|scope| scope.spans));
+        Ok(Response::new(ExportTraceServiceResponse::default()))
+    }
+}
+
+impl Collector {
+    /// Starts one, and says where it is.
+    fn start(&self, runtime: &tokio::runtime::Runtime) -> String {
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let serving = tonic::transport::Server::builder()
+            .add_service(TraceServiceServer::new(self.clone()))
+            .serve_with_incoming(TcpListenerStream::new(listener));
+        runtime.spawn(serving);
+        url
+    }
+
+    fn of_trace(&self, trace: &str) -> Vec<Span> {
+        let spans = self.spans.lock().unwrap();
+        let own = |span: &&Span| hex(&span.trace_id) == trace;
+        spans.iter().filter(own).cloned().collect()
+    }
+
+    fn named(&self, name: &str) -> Vec<Span> {
+        self.spans.lock().unwrap().iter().filter(|span| span.name == name).cloned().collect()
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const PARENT: &str = "00f067aa0ba902b7";
+
+#[test]
+fn a_request_is_traced_from_its_caller_into_the_store() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let collector = Collector::default();
+    let endpoint = collector.start(&runtime);
+    let home = Home::new();
+    let traced = ["--otlp-endpoint".to_owned(), endpoint.clone()];
+    let (_server, url) = home.server("data", &traced);
+
+    // A client that has a trace of its own.
+    let body = r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"traced"}}"#;
+    let mut stream = TcpStream::connect(url.trim_start_matches("http://")).unwrap();
+    write!(
+        stream,
+        "POST /api/v1/namespaces HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
+         traceparent: 00-{TRACE}-{PARENT}-01\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains(" 201 "), "{answer}");
+    let (request, commit) = until("the spans of the request arrive", || {
+        let spans = collector.of_trace(TRACE);
+        let named = |name: &str| spans.iter().find(|span| span.name == name).cloned();
+        Some((named("request")?, named("commit")?))
+    });
+    assert_eq!(hex(&request.parent_span_id), PARENT);
+    assert_eq!(commit.parent_span_id, request.span_id, "the commit is a part of the request");
+
+    // The command line begins a trace, and the server goes on with it.
+    home.orrery(&["get", "projects", "--server", &url, "--otlp-endpoint", &endpoint]).good();
+    until("the server goes on with the trace of the command line", || {
+        let commands = collector.named("command");
+        let trace = hex(&commands.first()?.trace_id);
+        collector.of_trace(&trace).iter().any(|span| span.name == "request").then_some(())
+    });
+    // What controllers do is traced too.
+    until("a reconciliation arrives", || collector.named("reconcile").first().map(|_| ()));
+}
+
+#[test]
+fn logs_are_json_when_asked_for() {
+    let home = Home::new();
+    let (_server, _url) = home.server("data", &["--log-format".to_owned(), "json".to_owned()]);
+    let text = std::fs::read_to_string(home.path("data.log")).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let serving = lines.iter().find(|line| {
+        line["message"].as_str().is_some_and(|message| message.contains("serving on"))
+    });
+    assert_eq!(serving.unwrap()["level"], "INFO");
+}

@@ -1,0 +1,138 @@
+//! Volumes from their declaration to a program that finds its data again.
+use crate::harness::{ORRERY, Process, until};
+use crate::storage::Site;
+use std::process::Stdio;
+
+const PROJECT: &str = "
+apiVersion: core.orrery.dev/v1
+kind: Project
+metadata: {name: shop}
+---
+apiVersion: storage.orrery.dev/v1
+kind: Volume
+metadata: {name: data, project: shop}
+spec: {size: 32Mi}
+";
+
+impl Site {
+    fn agent(&self, name: &str) -> Process {
+        let mut command = self.home.command(ORRERY);
+        command.args(["agent", "--name", name, "--server", &self.url, "--stop-workloads"]);
+        command.arg("--data-dir").arg(self.home.path("agent")).stderr(Stdio::null());
+        Process(command.spawn().unwrap())
+    }
+
+    fn run(&self, arguments: &[&str]) -> String {
+        self.home.orrery(&[arguments, &["--server", &self.url, "-p", "shop"]].concat()).good()
+    }
+
+    fn apply(&self, text: &str) {
+        let file = self.home.write("manifest.yaml", text);
+        let file = file.to_str().unwrap();
+        self.home.orrery(&["apply", "-f", file, "--server", &self.url]).good();
+    }
+
+    /// Waits until a field of a resource reads so.
+    #[track_caller]
+    fn reads(&self, resource: &str, path: &str, wanted: &str) {
+        let path = format!("jsonpath={{{path}}}");
+        let get = ["get", resource, "-o", &path, "--server", &self.url, "-p", "shop"];
+        let mut last = String::new();
+        until(&format!("{resource} has {wanted} at {path}"), || {
+            let done = self.home.orrery(&get);
+            last = format!("{}{}", done.out, done.err);
+            (done.out.trim() == wanted).then_some(())
+        });
+    }
+
+    /// A program that adds a line to its volume, prints what is there, and stays.
+    fn writer(&self, line: &str) {
+        let place = self.home.path("seen").display().to_string();
+        let script = format!("echo {line} >> {place}/log; cat {place}/log; exec sleep 86400");
+        self.apply(&format!(
+            "
+apiVersion: apps.orrery.dev/v1
+kind: Workload
+metadata: {{name: writer, project: shop}}
+spec:
+  process: {{command: /bin/sh, args: ['-c', '{script}']}}
+  volumes: [{{volume: data, path: {place}}}]
+  placement: {{nodes: [host-1]}}
+"
+        ));
+        self.reads("workload/writer", ".status.state", "Running");
+    }
+}
+
+/// proves: VOL-05
+/// proves: VOL-08
+#[test]
+fn a_volume_outlives_its_workload_grows_and_is_copied() {
+    let site = Site::start();
+    let _controller = site.controller("host-1");
+    let _agent = site.agent("host-1");
+    site.apply(PROJECT);
+    site.reads("volume/data", ".status.reason", "WaitingForUser");
+    site.writer("one");
+    site.reads("volume/data", ".status.state", "Ready");
+    until("the program has read its line", || {
+        site.run(&["logs", "writer"]).contains("one").then_some(())
+    });
+    // The host itself does not see the program's view.
+    assert!(!site.home.path("seen/log").exists());
+    let impact = site.run(&["get", "volume", "data", "-o", "jsonpath={.status.impact}"]);
+    assert!(impact.contains("32Mi of data on host-1") && impact.contains("writer"), "{impact}");
+
+    let grow = r#"{"spec":{"size":"48Mi","snapshots":[{"name":"monday"}]}}"#;
+    let server = ["--server", &site.url, "--project", "shop"];
+    let patch = |what: &str| {
+        site.home.orrery(&[&["patch", "volume", "data", "-p", what], &server[..]].concat())
+    };
+    patch(grow).good();
+    site.reads("volume/data", ".status.observed.sizeBytes", &(48 << 20).to_string());
+    site.reads("volume/data", ".status.observed.snapshots[0].name", "monday");
+    assert!(patch(r#"{"spec":{"size":"16Mi"}}"#).bad(1).contains("cannot shrink"));
+    assert!(patch(r#"{"spec":{"size":"100"}}"#).bad(1).contains("512"));
+
+    site.run(&["delete", "workload", "writer"]);
+    until("it is detached", || {
+        site.run(&["get", "volumeattachments", "-o", "name"]).trim().is_empty().then_some(())
+    });
+    site.writer("two");
+    until("both lines are there", || {
+        let said = site.run(&["logs", "writer"]);
+        (said.contains("one") && said.contains("two")).then_some(())
+    });
+    site.run(&["delete", "workload", "writer"]);
+
+    site.apply(
+        "
+apiVersion: storage.orrery.dev/v1
+kind: Volume
+metadata: {name: copy, project: shop}
+spec: {size: 48Mi, source: {volume: data, snapshot: monday}}
+",
+    );
+    site.reads("volume/copy", ".status.state", "Ready");
+    site.run(&["delete", "volume", "copy", "data"]);
+}
+
+/// proves: VOL-08
+#[test]
+fn a_volume_whose_host_is_away_is_deleted_when_people_say_so() {
+    let site = Site::start();
+    let mut controller = site.controller("host-1");
+    site.apply(&PROJECT.replace("size: 32Mi", "size: 32Mi, placement: now"));
+    site.reads("volume/data", ".status.state", "Ready");
+    controller.kill();
+    site.reads("storagecontroller/host-1", ".status.state", "Silent");
+    site.reads("volume/data", ".status.reason", "HostAway");
+    site.run(&["delete", "volume", "data", "--no-wait"]);
+    site.reads("volume/data", ".status.state", "Deleting");
+    let said = site.run(&["get", "volume", "data", "-o", "jsonpath={.status.message}"]);
+    assert!(said.contains("32Mi stay on host-1") && said.contains("forget=true"), "{said}");
+    site.run(&["annotate", "volume", "data", "storage.orrery.dev/forget=true"]);
+    until("it is forgotten", || {
+        site.run(&["get", "volumes", "-o", "name"]).trim().is_empty().then_some(())
+    });
+}

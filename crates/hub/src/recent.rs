@@ -1,0 +1,53 @@
+//! What was lately shown to watchers of one kind, so that the next one is shown the same bytes.
+use crate::error::Error;
+use crate::store_accessor::encode_at;
+use orrery_api::{Encoded, Kind};
+use orrery_store::{Entry, Revision};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How many changes are kept. Watchers that keep up are within a few of each other; one that is
+/// further behind has its bytes made for itself and costs the others nothing.
+const CHANGES_MAX: usize = 256;
+/// How many bytes of stored values they may stand for. Each is kept in a few forms.
+const BYTES_MAX: usize = 4 << 20;
+
+/// A change: the revision it is shown at, the revision of the value, and its key.
+type Change = (Revision, Revision, Arc<str>);
+
+#[derive(Debug, Default)]
+pub struct Recent {
+    shown: Mutex<Shown>,
+}
+
+#[derive(Debug, Default)]
+struct Shown {
+    changes: BTreeMap<Change, Encoded>,
+    bytes: usize,
+}
+
+impl Recent {
+    /// An entry at a revision, made once for all watchers that ask for it at about the same time.
+    pub fn encoded(
+        &self,
+        kind: &Arc<Kind>,
+        entry: &Entry,
+        revision: Revision,
+    ) -> Result<Encoded, Error> {
+        let change = (revision, entry.modified, entry.key.clone());
+        let mut shown = self.shown.lock();
+        if let Some(known) = shown.changes.get(&change) {
+            return Ok(known.clone());
+        }
+        let made = encode_at(kind, entry, revision)?;
+        shown.bytes += made.bytes().len();
+        shown.changes.insert(change, made.clone());
+        while CHANGES_MAX < shown.changes.len() || BYTES_MAX < shown.bytes {
+            // The oldest goes, which may be the one that was asked for.
+            let Some((_, oldest)) = shown.changes.pop_first() else { break };
+            shown.bytes -= oldest.bytes().len();
+        }
+        Ok(made)
+    }
+}

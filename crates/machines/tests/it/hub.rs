@@ -1,0 +1,291 @@
+//! The controllers on a real server: kinds in the hub, a driver over TCP at the drivers' port, agents that
+//! run nothing.
+use crate::cluster::{Cloud, CloudDriver};
+use orrery_driver as library;
+use orrery_hub::{Error, ObjectName, Resources};
+use orrery_proto::core::v1::{Secret, SecretSpec};
+use orrery_proto::infra::v1::{
+    Driver, Machine, MachineClass, MachineClassSpec, MachineDeployment, MachineDeploymentSpec,
+    MachineSet, MachineSpec, MachineTemplate,
+};
+use orrery_proto::meta::v1::ObjectMeta;
+use orrery_testkit::agent::{FakeAgent, InProcess};
+use orrery_testkit::world::World;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+pub const PROJECT: &str = "shop";
+
+/// A server and a cloud.
+pub struct Installation {
+    pub world: World,
+    pub cloud: Arc<Cloud>,
+    _agents: DropGuard,
+}
+
+impl Installation {
+    pub async fn start() -> Self {
+        let world = World::start().await;
+        world.project(PROJECT).await;
+        let cloud = Arc::new(Cloud::default());
+        let stop = CancellationToken::new();
+        let transport = InProcess::new(&world, <_>::default());
+        let agents = join_agents(transport, cloud.clone());
+        let stopped = stop.clone();
+        tokio::spawn(async move { stopped.run_until_cancelled(agents).await });
+        Self { world, cloud, _agents: stop.drop_guard() }
+    }
+
+    /// Connects a driver of the cloud; it goes when what is returned is dropped.
+    pub fn driver(&self, kind: &str) -> DropGuard {
+        let channel = library::channel(&self.world.drivers.to_string(), None).expect("an address");
+        let options = library::Options::new("cloud", "infra.orrery.dev", kind, "v1");
+        let stop = CancellationToken::new();
+        let driver = Arc::new(CloudDriver(self.cloud.clone()));
+        let running = library::run(options, channel, driver, CancellationToken::new());
+        let killed = stop.clone();
+        tokio::spawn(async move { killed.run_until_cancelled(running).await });
+        stop.drop_guard()
+    }
+
+    pub fn resources<T: prost::Message + prost::Name + Default>(&self) -> Resources<T> {
+        self.world.hub.resources().expect("a kind")
+    }
+
+    pub async fn class(&self, name: &str, spec: MachineClassSpec) -> MachineClass {
+        let class = MachineClass { metadata: meta(name), spec: Some(spec), ..<_>::default() };
+        self.resources().create(&class).await.expect("a new class")
+    }
+
+    pub async fn deployment(&self, replicas: i32, class: &str) {
+        let template = MachineTemplate { class: Some(class.into()), ..<_>::default() };
+        let spec = MachineDeploymentSpec {
+            replicas: Some(replicas),
+            template: Some(template),
+            ..MachineDeploymentSpec::default()
+        };
+        let deployment =
+            MachineDeployment { metadata: meta("pool"), spec: Some(spec), ..<_>::default() };
+        self.resources().create(&deployment).await.expect("a new deployment");
+    }
+
+    /// One machine on its own.
+    pub async fn machine(&self, name: &str, class: &str) {
+        let spec = MachineSpec { class: Some(class.into()), ..MachineSpec::default() };
+        let machine = Machine { metadata: meta(name), spec: Some(spec), ..<_>::default() };
+        self.resources().create(&machine).await.expect("a new machine");
+    }
+
+    pub async fn until_complete(&self, replicas: i32) {
+        let complete = |it: &MachineDeployment| {
+            let (spec, status) = (it.spec.clone(), it.status.clone().unwrap_or_default());
+            let generation = it.metadata.as_ref().map_or(0, |it| it.generation);
+            status.state == "Complete"
+                && status.observed_generation == generation
+                && status.available == replicas
+                && spec.is_some_and(|spec| spec.replicas() == replicas)
+        };
+        self.world.until(&at("pool"), complete).await;
+    }
+
+    pub async fn edit<T: prost::Message + prost::Name + Default>(
+        &self,
+        name: &str,
+        change: impl Fn(&mut T),
+    ) {
+        let resources = self.resources::<T>();
+        loop {
+            let mut object = resources.find(&at(name)).await.expect("readable").expect("there");
+            change(&mut object);
+            match resources.apply(&object).await {
+                Err(Error::Conflict { .. }) => tokio::task::yield_now().await,
+                outcome => return outcome.map(|_| ()).expect("changed"),
+            }
+        }
+    }
+}
+
+/// Every machine of the cloud that is not killed has an agent that is connected.
+async fn join_agents(transport: InProcess, cloud: Arc<Cloud>) {
+    let mut agents: HashMap<String, FakeAgent> = HashMap::new();
+    loop {
+        let names = cloud.names();
+        let alive = |name: &String| names.contains(name) && !cloud.killed.lock().contains(name);
+        agents.retain(|name, _| alive(name));
+        for name in names.iter().filter(|name| alive(name)) {
+            if !agents.contains_key(name)
+                && let Ok(agent) = FakeAgent::connect(&transport, name).await
+            {
+                agents.insert(name.clone(), agent);
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+pub fn meta(name: &str) -> Option<ObjectMeta> {
+    Some(ObjectMeta { name: name.into(), project: PROJECT.into(), ..ObjectMeta::default() })
+}
+
+pub fn at(name: &str) -> ObjectName {
+    ObjectName::new(PROJECT, name)
+}
+
+pub fn of(provider: &str) -> MachineClassSpec {
+    MachineClassSpec { provider: Some(provider.into()), ..MachineClassSpec::default() }
+}
+
+fn phase(machine: &Machine) -> &str {
+    machine.status.as_ref().map_or("", |status| status.phase.as_str())
+}
+
+fn condition<'a>(machine: &'a Machine, kind: &str) -> Option<(&'a str, &'a str)> {
+    let conditions = &machine.status.as_ref()?.conditions;
+    let found = conditions.iter().find(|it| it.r#type == kind)?;
+    Some((found.status.as_str(), found.message.as_str()))
+}
+
+/// proves: MCH-02, MCH-06, MCH-07
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deployment_scales_and_its_driver_is_shown() {
+    let here = Installation::start().await;
+    here.class("small", of("Cloud")).await;
+    let _driver = here.driver("Cloud");
+    here.deployment(120, "small").await;
+    here.until_complete(120).await;
+    assert!(here.cloud.doubles.lock().is_empty(), "every machine is made once");
+    here.edit("pool", |it: &mut MachineDeployment| {
+        it.spec.as_mut().expect("a spec").replicas = Some(3);
+    })
+    .await;
+    here.until_complete(3).await;
+    assert_eq!(here.cloud.names().len(), 3);
+    let drivers = here.resources::<Driver>().list(<_>::default()).await.expect("a list");
+    let states: Vec<&str> =
+        drivers.iter().filter_map(|it| Some(it.status.as_ref()?.state.as_str())).collect();
+    assert_eq!(states, ["Active"]);
+}
+
+/// proves: MCH-06
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_of_an_unknown_kind_waits_and_says_so() {
+    let here = Installation::start().await;
+    here.class("odd", of("Nobodys")).await;
+    here.machine("m", "odd").await;
+    let waiting = |it: &Machine| {
+        condition(it, "DriverAvailable")
+            .is_some_and(|(status, message)| status == "False" && message.contains("Nobodys"))
+    };
+    let machine = here.world.until(&at("m"), waiting).await;
+    assert_eq!(phase(&machine), "Pending");
+    let _driver = here.driver("Nobodys");
+    here.world.until(&at("m"), |it: &Machine| phase(it) == "Running").await;
+}
+
+/// A machine that was never begun can be deleted without its driver; one that was waits for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_its_driver_only_what_was_never_made_goes() {
+    let here = Installation::start().await;
+    here.class("small", of("Cloud")).await;
+    here.machine("never", "small").await;
+    let machines = here.resources::<Machine>();
+    machines.delete(&at("never")).await.expect("asked for");
+    here.world.until_gone::<Machine>(&at("never")).await;
+
+    let driver = here.driver("Cloud");
+    here.machine("made", "small").await;
+    here.world.until(&at("made"), |it: &Machine| phase(it) == "Running").await;
+    drop(driver);
+    machines.delete(&at("made")).await.expect("asked for");
+    let waits = |it: &Machine| condition(it, "DriverAvailable").is_some_and(|it| it.0 == "False");
+    here.world.until(&at("made"), waits).await;
+    assert_eq!(here.cloud.names(), ["made"]);
+    let _driver = here.driver("Cloud");
+    here.world.until_gone::<Machine>(&at("made")).await;
+    assert!(here.cloud.names().is_empty());
+}
+
+/// proves: MCH-07
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_create_waits_for_a_change_and_then_goes_on() {
+    let here = Installation::start().await;
+    *here.cloud.refuses.lock() = Some(library::Error::invalid("spec.ami is missing"));
+    here.class("small", of("Cloud")).await;
+    let _driver = here.driver("Cloud");
+    here.machine("m", "small").await;
+    let refused = |it: &Machine| {
+        let status = it.status.clone().unwrap_or_default();
+        let said = status.last_operation.unwrap_or_default();
+        status.waits_for_change_of.is_some() && said.error_code == "InvalidArgument"
+    };
+    let machine = here.world.until(&at("m"), refused).await;
+    assert_eq!(phase(&machine), "CrashLoopBackOff");
+    assert_eq!(here.cloud.creates.lock().len(), 1, "no retry storm");
+    *here.cloud.refuses.lock() = None;
+    here.edit("small", |it: &mut MachineClass| {
+        it.spec.as_mut().expect("a spec").provider_spec = Some(<_>::default());
+    })
+    .await;
+    here.world.until(&at("m"), |it: &Machine| phase(it) == "Running").await;
+    assert_eq!(here.cloud.creates.lock().len(), 2);
+}
+
+/// proves: MCH-04
+#[tokio::test(flavor = "multi_thread")]
+async fn a_driver_reads_the_class_as_it_is_and_a_missing_secret_is_waited_for() {
+    let here = Installation::start().await;
+    *here.cloud.reads_secret.lock() = true;
+    let spec = MachineClassSpec { secret: Some("keys".into()), ..of("Cloud") };
+    here.class("small", spec).await;
+    let _driver = here.driver("Cloud");
+    here.machine("m", "small").await;
+    let waits = |it: &Machine| {
+        let status = it.status.clone().unwrap_or_default();
+        status.last_operation.is_some_and(|it| it.description.contains("keys"))
+            && status.waits_for_change_of.is_some()
+    };
+    here.world.until(&at("m"), waits).await;
+    let data = HashMap::from([("token".to_owned(), b"hunter2".to_vec())]);
+    let spec = SecretSpec { data, ..SecretSpec::default() };
+    let secret = Secret { metadata: meta("keys"), spec: Some(spec), ..Secret::default() };
+    here.resources().create(&secret).await.expect("a new secret");
+    here.world.until(&at("m"), |it: &Machine| phase(it) == "Running").await;
+    assert_eq!(*here.cloud.secret_seen.lock(), "hunter2");
+}
+
+/// proves: MCH-07
+#[tokio::test(flavor = "multi_thread")]
+async fn a_class_in_use_stays_and_machines_follow_its_changes() {
+    let here = Installation::start().await;
+    here.class("small", of("Cloud")).await;
+    let _driver = here.driver("Cloud");
+    here.deployment(3, "small").await;
+    here.until_complete(3).await;
+    let before = here.cloud.names();
+    here.edit("small", |it: &mut MachineClass| {
+        it.spec.as_mut().expect("a spec").provider_spec = Some(<_>::default());
+    })
+    .await;
+    let sets = here.resources::<MachineSet>();
+    let begun = tokio::time::timeout(orrery_testkit::world::SOON, async {
+        while sets.list(<_>::default()).await.expect("a list").len() < 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    begun.await.expect("a set for the new revision");
+    here.until_complete(3).await;
+    let after = here.cloud.names();
+    assert!(after.len() == 3 && before.iter().all(|name| !after.contains(name)), "{after:?}");
+
+    here.resources::<MachineClass>().delete(&at("small")).await.expect("asked for");
+    let in_use = |it: &MachineClass| {
+        let conditions = it.status.clone().unwrap_or_default().conditions;
+        conditions.iter().any(|it| it.message.contains("machinedeployment/pool"))
+    };
+    here.world.until(&at("small"), in_use).await;
+    here.resources::<MachineDeployment>().delete(&at("pool")).await.expect("asked for");
+    here.world.until_gone::<MachineClass>(&at("small")).await;
+    assert!(here.cloud.names().is_empty(), "the machines went first");
+}

@@ -1,0 +1,86 @@
+//! One line of the audit log.
+use crate::gate::{Asked, Caller};
+use serde::Serialize;
+use std::time::Duration;
+
+/// Empty fields are left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Record {
+    /// When it was answered, RFC 3339.
+    time: String,
+    user: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    groups: Vec<String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    address: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    user_agent: String,
+    transport: &'static str,
+    verb: &'static str,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    group: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    kind: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    project: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    name: String,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    subresource: &'static str,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    path: String,
+    allowed: bool,
+    /// The code of HTTP, whichever way the request came.
+    code: u16,
+    latency_seconds: f64,
+}
+
+impl Record {
+    pub fn new(caller: &Caller, asked: &Asked, code: u16, took: Duration, time: String) -> Self {
+        let (user, groups) = caller.subject();
+        let asked = asked.clone();
+        Self {
+            time,
+            user,
+            groups,
+            address: caller.peer.address.map(|address| address.to_string()).unwrap_or_default(),
+            user_agent: caller.peer.user_agent.clone(),
+            transport: caller.transport.as_str(),
+            verb: asked.verb,
+            group: asked.group,
+            kind: asked.kind,
+            project: asked.project,
+            name: asked.name,
+            subresource: asked.subresource,
+            path: asked.path,
+            allowed: !matches!(code, 401 | 403 | 429),
+            code,
+            latency_seconds: took.as_secs_f64(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_who_asked_for_what_and_whether_they_got_it() {
+        let caller = Caller::default();
+        let asked =
+            Asked { verb: "get", kind: "Secret".into(), name: "db".into(), ..<_>::default() };
+        let time = || "2026-01-02T03:04:05Z".to_owned();
+        let line = |code| {
+            let record = Record::new(&caller, &asked, code, Duration::from_millis(2), time());
+            serde_json::to_string(&record).expect("plain data")
+        };
+        assert_eq!(
+            line(200),
+            r#"{"time":"2026-01-02T03:04:05Z","user":"system:anonymous","groups":["system:unauthenticated"],"transport":"rest","verb":"get","kind":"Secret","name":"db","allowed":true,"code":200,"latencySeconds":0.002}"#
+        );
+        for (code, allowed) in [(404, true), (401, false), (403, false), (429, false)] {
+            assert!(line(code).contains(&format!("\"allowed\":{allowed}")), "{code}");
+        }
+    }
+}

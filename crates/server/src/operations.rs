@@ -1,0 +1,14 @@
+//! What operators decide about running a server; everything has a default.
+use crate::audit::AuditOptions;
+use crate::limits::Limits;
+use crate::sealing::KeySource;
+
+#[derive(Clone, Debug, Default)]
+pub struct Operations {
+    /// Where the key comes from that secrets are sealed with.
+    pub key: KeySource,
+    /// Where it is written down who asked for what; nowhere when absent.
+    pub audit: Option<AuditOptions>,
+    /// What one peer, and all together, may ask for.
+    pub limits: Limits,
+}

@@ -1,0 +1,91 @@
+//! A server finds its key, and agrees with what is in the store.
+use super::Sealer;
+use super::places::{Agreement, USE, words};
+use orrery_seal::{FileError, KeyId, Keyring};
+use orrery_store::{Engine, Expect, Op};
+use std::path::PathBuf;
+
+/// Where the ring of a server comes from.
+#[derive(Clone, Debug, Default)]
+pub enum KeySource {
+    /// There is none: what is secret is refused.
+    #[default]
+    None,
+    /// A file, readable by its owner only.
+    File {
+        path: PathBuf,
+        /// Whether it may be made, for a store that holds nothing yet.
+        make: bool,
+    },
+    /// From the environment; it cannot be changed there.
+    Given(Keyring),
+    /// For stores that end with the process.
+    Fresh,
+}
+
+/// Why a server has no key to go on with.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("cannot read which key the store is sealed with: {0}")]
+    Store(#[from] orrery_store::Error),
+    #[error(
+        "the store is sealed with key {0}, and no key was given; give --encryption-key-file or ORRERY_ENCRYPTION_KEY"
+    )]
+    Missing(KeyId),
+    #[error(
+        "the store is sealed with key {0}, which is not among the given ones; copy the key file of another server, or of where the store came from"
+    )]
+    Unknown(KeyId),
+    #[error("the key comes from the environment, where no other can be put")]
+    CannotKeep,
+}
+
+/// How often somebody else may be faster with the first word; then something is wrong.
+const ATTEMPTS_MAX: usize = 5;
+
+/// The sealer of a server that is about to read the store.
+pub async fn agree(
+    engine: &dyn Engine,
+    source: KeySource,
+    prefixes: Vec<String>,
+) -> Result<Sealer, Error> {
+    let mut agreement = Agreement::read(engine).await?;
+    let found = find(&source, agreement.used.is_some())?;
+    for _ in 0..ATTEMPTS_MAX {
+        let (ring, used) = match (&found, agreement.used) {
+            (None, None) => return Ok(Sealer::new(prefixes, source, None)),
+            (None, Some((used, _))) => return Err(Error::Missing(used)),
+            (Some(ring), used) => (ring, used),
+        };
+        if let Some((used, _)) = used {
+            let settled = agreement.settle(ring).ok_or(Error::Unknown(used))?;
+            let sealer = Sealer::new(prefixes, source, found.clone());
+            if settled.ids().ne(ring.ids()) {
+                sealer.replace(settled)?;
+            }
+            return Ok(sealer);
+        }
+        let first = Op::put(USE, words([ring.current()]), Expect::Absent);
+        match engine.commit(vec![first]).await {
+            Ok(_) | Err(orrery_store::Error::Conflict { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        agreement = Agreement::read(engine).await?;
+    }
+    Err(Error::Store(orrery_store::Error::Unreachable {
+        reason: "what was written about keys is not there when it is read".to_owned(),
+    }))
+}
+
+/// A store that is sealed already needs the key that it was sealed with, not a new one.
+fn find(source: &KeySource, sealed: bool) -> Result<Option<Keyring>, FileError> {
+    match source {
+        KeySource::None => Ok(None),
+        KeySource::Given(ring) => Ok(Some(ring.clone())),
+        KeySource::Fresh => Ok(Some(Keyring::generate())),
+        KeySource::File { path, make: true } if !sealed => Keyring::load_or_create(path).map(Some),
+        KeySource::File { path, .. } => Keyring::load(path).map(Some),
+    }
+}

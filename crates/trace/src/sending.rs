@@ -1,0 +1,63 @@
+//! Spans on their way to a collector.
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_otlp::{SpanExporter, WithExportConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+use tracing::Subscriber;
+use tracing::level_filters::LevelFilter;
+use tracing_opentelemetry::OpenTelemetryLayer;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{Filtered, Targets};
+use tracing_subscriber::registry::LookupSpan;
+
+/// The name under which a collector shows us, unless `OTEL_SERVICE_NAME` says another.
+const SERVICE: &str = "orrery";
+
+/// Why nothing is sent.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot send traces: {0}")]
+pub struct Error(#[from] opentelemetry_otlp::ExporterBuildError);
+
+/// Where spans go, as a part of a subscriber.
+pub type Sink<S> = Filtered<OpenTelemetryLayer<S, SdkTracer>, Targets, S>;
+
+/// Sends until it is dropped; then it sends what is left.
+#[derive(Debug)]
+pub struct Sending {
+    provider: SdkTracerProvider,
+}
+
+/// Sends our own spans to a collector that speaks OTLP over gRPC, in batches. Must be called within a
+/// runtime. What is not said by `endpoint` (headers, timeouts, sampling, the name of the service) the
+/// usual `OTEL_` variables say. A collector that is away costs the spans and nothing else.
+pub fn sending<S>(endpoint: Option<&str>, version: &str) -> Result<(Sink<S>, Sending), Error>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    let mut exporter = SpanExporter::builder().with_tonic();
+    if let Some(endpoint) = endpoint {
+        exporter = exporter.with_endpoint(endpoint);
+    }
+    let mut resource = Resource::builder();
+    if std::env::var_os("OTEL_SERVICE_NAME").is_none() {
+        resource = resource.with_service_name(SERVICE);
+    }
+    let version = opentelemetry::KeyValue::new("service.version", version.to_owned());
+    let provider = SdkTracerProvider::builder()
+        .with_batch_exporter(exporter.build()?)
+        .with_resource(resource.with_attribute(version).build())
+        .build();
+    let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer(SERVICE));
+    // Our own spans only: those of the transport would trace the sending of traces.
+    let ours = Targets::new().with_target(SERVICE, LevelFilter::INFO);
+    Ok((layer.with_filter(ours), Sending { provider }))
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        // A collector that is away must not turn a good end into a failure.
+        if let Err(error) = self.provider.shutdown() {
+            tracing::debug!(%error, "the last spans were not sent");
+        }
+    }
+}
