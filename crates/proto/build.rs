@@ -9,6 +9,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../proto");
     println!("cargo:rerun-if-changed={}", root.display());
     compile_storage(&root)?;
+    compile_smi(&root)?;
     let mut files = Vec::new();
     collect(&root.join("orrery"), &mut files)?;
     collect(&root.join("infra"), &mut files)?;
@@ -48,6 +49,25 @@ fn compile_storage(root: &Path) -> Result<(), Box<dyn std::error::Error>> {
         .skip_debug([".oim.v0.CephParams"])
         .skip_debug(CARRY_SECRETS.map(|message| format!(".csi.v1.{message}")))
         .compile_fds(compiler.file_descriptor_set())?;
+    Ok(())
+}
+
+/// The kinds of the Service Mesh Interface stand apart too: most of them are older versions that need a
+/// convertor, which only the mesh has.
+fn compile_smi(root: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let mut files = Vec::new();
+    collect(&root.join("smi"), &mut files)?;
+    files.sort();
+    let mut compiler = protox::Compiler::new([root])?;
+    compiler.include_imports(true).include_source_info(true).open_files(&files)?;
+    let out = PathBuf::from(std::env::var("OUT_DIR")?);
+    std::fs::write(out.join("smi.fds"), compiler.encode_file_descriptor_set())?;
+    let mut config = tonic_prost_build::Config::new();
+    config.enable_type_names();
+    tonic_prost_build::configure()
+        .extern_path(".orrery.meta.v1", "crate::orrery::meta::v1")
+        .extern_path(".orrery.options.v1", "crate::orrery::options::v1")
+        .compile_fds_with_config(compiler.file_descriptor_set(), config)?;
     Ok(())
 }
 

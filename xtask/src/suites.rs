@@ -43,6 +43,14 @@ pub const BENCHES: &[Suite] = &[
         environment: &[],
     },
     Suite {
+        name: "machines",
+        about: "machines of a driver that takes 50 ms: how long, how much processor time, and at rest",
+        package: "orrery-bench",
+        target: Target::Program("bench-machines"),
+        arguments: &[],
+        environment: &[],
+    },
+    Suite {
         name: "mesh",
         about: "streams that get one changed endpoint: time, processor time and memory",
         package: "orrery-mesh",

@@ -24,6 +24,8 @@ pub struct AgentConfig {
     pub labels: BTreeMap<String, String>,
     /// What mounts volumes on this host; without it, workloads with volumes do not run here.
     pub volumes: Option<Arc<dyn HostVolumes>>,
+    /// Address under which others reach what runs here; where the connection comes from when absent.
+    pub address: Option<std::net::IpAddr>,
 }
 
 impl AgentConfig {
@@ -42,6 +44,7 @@ impl AgentConfig {
             instance_id: uuid::Uuid::new_v4().to_string(),
             labels: BTreeMap::new(),
             volumes: None,
+            address: None,
         }
     }
 }
@@ -75,6 +78,7 @@ pub fn hello(config: &AgentConfig) -> AgentHello {
         system: format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
         instance_id: config.instance_id.clone(),
         labels: config.labels.clone().into_iter().collect(),
+        address: config.address.map(|address| address.to_string()).unwrap_or_default(),
     }
 }
 

@@ -82,10 +82,11 @@ pub(crate) struct MetaFields {
     pub deletion_timestamp: FieldDescriptor,
     pub finalizers: FieldDescriptor,
     pub managed_fields: FieldDescriptor,
+    pub owner_references: FieldDescriptor,
 }
 
 impl Kind {
-    /// Group with its suffix: `apps.orrery.dev`.
+    /// Group with its suffix: `apps.orrery.dev`; or as it stands, when it is somebody else's.
     pub fn group(&self) -> &str {
         &self.group
     }
@@ -194,7 +195,10 @@ impl Kind {
         rules.scale.iter().try_for_each(|scale| check_scale(scale, &schema)).map_err(refuse)?;
         let columns = rules.columns.iter().map(|column| Column::build(column, &schema));
         let columns = columns.collect::<Result<_, _>>().map_err(refuse)?;
-        let group = format!("{}.{suffix}", rules.group);
+        let group = match rules.literal_group {
+            true => rules.group.clone(),
+            false => format!("{}.{suffix}", rules.group),
+        };
         Ok(Self {
             api_version: format!("{group}/{}", rules.version),
             group,
@@ -265,9 +269,12 @@ fn has_type_fields(descriptor: &MessageDescriptor) -> bool {
 }
 
 fn check_names(rules: &KindRules) -> Result<(), String> {
-    let required =
-        [("group", &rules.group), ("version", &rules.version), ("plural", &rules.plural)];
-    for (what, value) in required {
+    if rules.literal_group && !rules.group.split('.').all(crate::validate::is_name) {
+        return Err(format!("group {:?} must be a lower-case DNS name", rules.group));
+    }
+    let group = (!rules.literal_group).then_some(("group", &rules.group));
+    let others = [("version", &rules.version), ("plural", &rules.plural)];
+    for (what, value) in group.into_iter().chain(others) {
         if !crate::validate::is_name(value) {
             return Err(format!("{what} {value:?} must be a lower-case DNS label"));
         }
@@ -332,6 +339,7 @@ impl MetaFields {
             deletion_timestamp: get("deletion_timestamp")?,
             finalizers: get("finalizers")?,
             managed_fields: get("managed_fields")?,
+            owner_references: get("owner_references")?,
         })
     }
 }

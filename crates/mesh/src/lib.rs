@@ -18,12 +18,16 @@ pub mod address;
 pub mod announce;
 pub mod catalog;
 pub mod control;
+pub mod declared;
 pub mod envoy;
 pub mod grpc;
+pub mod hub;
 mod identity;
+pub mod kubernetes;
 pub mod names;
 pub mod providers;
 pub mod secrets;
+pub mod smi;
 pub mod topology;
 pub mod xds;
 

@@ -19,9 +19,9 @@ macro_rules! packages {
     };
 }
 
-packages!(apps, core, fleet, hub, infra, meta, options, storage, volumes);
+packages!(apps, core, fleet, hub, identity, infra, mesh, meta, options, storage, volumes);
 
-pub use orrery::{apps, core, fleet, hub, infra, meta, options, storage, volumes};
+pub use orrery::{apps, core, fleet, hub, identity, infra, mesh, meta, options, storage, volumes};
 
 mod redact;
 
@@ -48,6 +48,32 @@ pub mod csi {
         include!(concat!(env!("OUT_DIR"), "/csi.v1.rs"));
     }
 }
+
+/// The kinds of the Service Mesh Interface, in every version it had.
+#[allow(clippy::all, clippy::wildcard_enum_match_arm, missing_docs)]
+pub mod smi {
+    include!(concat!(env!("OUT_DIR"), "/smi.rs"));
+
+    /// One module for each version of a group.
+    macro_rules! versions {
+        ($group:ident: $($version:ident),*) => {
+            pub mod $group {
+                $(pub mod $version {
+                    include!(concat!(
+                        env!("OUT_DIR"), "/smi.", stringify!($group), ".", stringify!($version), ".rs"
+                    ));
+                })*
+            }
+        };
+    }
+
+    versions!(split: v1alpha1, v1alpha2, v1alpha3, v1alpha4);
+    versions!(access: v1alpha1, v1alpha2, v1alpha3, v1alpha4);
+    versions!(specs: v1alpha1, v1alpha2, v1alpha3, v1alpha4);
+}
+
+/// The descriptor set of the Service Mesh Interface, as protobuf bytes.
+pub const SMI_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/smi.fds"));
 
 /// The descriptor set of `oim.v0` and `csi.v1`, as protobuf bytes.
 pub const STORAGE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/storage.fds"));

@@ -3,7 +3,8 @@
 //! ```text
 //!   listener (TLS or plain) ─> router ─┬─ REST: the Kubernetes dialect, OpenAPI, health
 //!                                      ├─ gRPC: Hub, health, reflection
-//!                                      └─ gRPC: agent and commander connections (fleet)
+//!                                      ├─ gRPC: agent and commander connections (fleet)
+//!                                      └─ gRPC: endpoint and aggregated discovery (mesh)
 //!   storage (8999) ─> registry and proxy (volumes)
 //!                                              │
 //!                                    HubApi: decode, call the accessor, encode
@@ -15,9 +16,11 @@ mod audit;
 mod backup;
 mod gate;
 mod grpc;
+mod identity;
 mod limits;
 mod listener;
 mod machines;
+mod mesh;
 mod metrics;
 mod operations;
 mod options;
@@ -32,11 +35,16 @@ mod storage;
 pub use rest::fuzzing;
 
 pub use audit::AuditOptions;
+pub use identity::{Identities, IdentityOptions};
 pub use limits::Limits;
 pub use listener::Listener;
 pub use machines::{DRIVERS_PORT, DriversListen};
+pub use mesh::{MeshError, MeshSettings};
 pub use operations::Operations;
 pub use options::{ServerOptions, StorageListen, StoreOptions};
+pub use orrery_access::oidc::OidcOptions;
+pub use orrery_mesh::envoy::{Bootstrap, ControlPlane, Mode as BootstrapMode, TlsPaths};
+pub use orrery_mesh::names::{InvalidName, ServiceName};
 pub use orrery_seal::{Keyring, KeyringError};
 pub use orrery_store::etcd::{Credentials, EtcdOptions, EtcdTls};
 pub use orrery_store::{Backup, EmbeddedOptions, inspect_backup, restore};

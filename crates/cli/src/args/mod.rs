@@ -6,7 +6,9 @@
 mod connection;
 mod driver;
 mod examples;
+mod identity;
 mod manage;
+mod mesh;
 mod operations;
 mod resources;
 mod run;
@@ -16,10 +18,17 @@ pub use connection::{Connection, Tls};
 pub use driver::{
     AwsDriver, DriverArguments, DriverCommand, DriverConnection, ProcessDriver, QemuDriver,
 };
+pub use identity::{
+    AuthArguments, AuthCommand, CanI, IdentityArguments, JoinArguments, PkiArguments, PkiCommand,
+    PkiInit, PkiIssue, PkiRotate, TokenArguments, TokenCommand, TokenCreate, WhoAmI,
+};
 pub use manage::{
     ApiResourcesArguments, BackupArguments, CompletionArguments, ContextArguments, ContextCommand,
     ContextSet, ExplainArguments, KindFormat, KubeconfigArguments, ManArguments,
     ReferenceArguments, RestoreArguments, ShellName, VersionArguments,
+};
+pub use mesh::{
+    BootstrapArguments, BootstrapFormat, MeshArguments, MeshCommand, MeshList, ServerMesh,
 };
 pub use operations::{
     LimitArguments, OperationsArguments, SecretsArguments, SecretsCommand, TopArguments, TopCommand,
@@ -152,12 +161,27 @@ pub enum Command {
     /// Print a kubeconfig, with which kubectl and its like reach the server
     #[command(after_help = examples::KUBECONFIG)]
     Kubeconfig(KubeconfigArguments),
+    /// See the service mesh, and start proxies of it
+    #[command(after_help = examples::MESH)]
+    Mesh(MeshArguments),
     /// Save everything that the server keeps to a file, while it runs
     #[command(after_help = examples::BACKUP)]
     Backup(BackupArguments),
     /// Make a new data folder out of a backup
     #[command(after_help = examples::RESTORE)]
     Restore(RestoreArguments),
+    /// Make tokens, with which machines join and programs show who they are
+    #[command(after_help = examples::TOKEN)]
+    Token(TokenArguments),
+    /// Get a certificate for a machine of any role with a join token
+    #[command(after_help = examples::JOIN)]
+    Join(JoinArguments),
+    /// Make, show and rotate certificates
+    #[command(after_help = examples::PKI)]
+    Pki(PkiArguments),
+    /// Ask who you are and what you may do
+    #[command(after_help = examples::AUTH)]
+    Auth(AuthArguments),
     /// Show who uses how much
     #[command(after_help = examples::TOP)]
     Top(TopArguments),

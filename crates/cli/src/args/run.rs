@@ -1,5 +1,5 @@
 //! Commands that run for as long as they are let.
-use super::{OperationsArguments, Tls};
+use super::{IdentityArguments, OperationsArguments, ServerMesh, Tls};
 use clap::Args;
 use orrery_server::{DriversListen, StorageListen};
 use std::net::SocketAddr;
@@ -21,6 +21,8 @@ pub struct UpArguments {
     /// Name of the agent beside the server
     #[arg(long, default_value = "local")]
     pub name: String,
+    #[command(flatten)]
+    pub identity: IdentityArguments,
     #[command(flatten)]
     pub operations: OperationsArguments,
 }
@@ -49,7 +51,11 @@ pub struct ServerArguments {
     #[arg(long, default_value = orrery_api::DEFAULT_GROUP_SUFFIX, value_name = "SUFFIX")]
     pub group_suffix: String,
     #[command(flatten)]
+    pub mesh: ServerMesh,
+    #[command(flatten)]
     pub tls: Tls,
+    #[command(flatten)]
+    pub identity: IdentityArguments,
 }
 
 /// Where a server takes in storage controllers.
@@ -128,9 +134,15 @@ pub struct AgentArguments {
     /// Label for its node: KEY=VALUE; may be given more than once
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     pub labels: Vec<(String, String)>,
+    /// Address under which others reach what runs here [default: where its connection comes from]
+    #[arg(long, value_name = "IP")]
+    pub address: Option<std::net::IpAddr>,
     /// Stop all workloads when the agent stops, instead of leaving them running
     #[arg(long)]
     pub stop_workloads: bool,
+    /// Join token: the agent gets a certificate of its own with it, and keeps it in its folder
+    #[arg(long, env = "ORRERY_JOIN_TOKEN", hide_env_values = true, conflicts_with = "certificate")]
+    pub token: Option<String>,
     #[command(flatten)]
     pub tls: Tls,
 }

@@ -3,6 +3,7 @@ mod agent;
 mod agent_volumes;
 mod api_resources;
 mod apply;
+mod auth;
 mod backup;
 mod completion;
 mod context;
@@ -18,17 +19,21 @@ mod explain;
 mod get;
 mod get_watch;
 mod happenings;
+mod join;
 mod kubeconfig;
 mod label;
 mod logs;
 mod man;
+mod mesh;
 mod operations;
 mod patch;
+mod pki;
 mod prune;
 mod reference;
 mod secrets;
 mod server;
 mod storage;
+mod token;
 mod top;
 mod up;
 mod version;
@@ -99,11 +104,16 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<()> {
         Command::Man(arguments) => man::run(&arguments),
         Command::Reference(arguments) => reference::run(&arguments),
         Command::Kubeconfig(arguments) => kubeconfig::run(global, &arguments),
+        Command::Mesh(arguments) => mesh::run(global, arguments).await,
         Command::Backup(arguments) => backup::save(global, arguments).await,
         Command::Restore(arguments) => backup::restore(arguments).await,
         Command::Top(arguments) => top::run(global, arguments).await,
         Command::Secrets(arguments) => secrets::run(global, arguments).await,
         Command::Logs(arguments) => logs::run(global, arguments).await,
+        Command::Join(arguments) => join::run(arguments).await,
+        Command::Pki(arguments) => pki::run(global, arguments).await,
+        Command::Auth(arguments) => auth::run(global, arguments).await,
+        Command::Token(arguments) => token::run(global, arguments).await,
         Command::Version(arguments) => version::run(global, arguments).await,
     }
 }

@@ -7,6 +7,7 @@ use futures::stream::{self, BoxStream, StreamExt};
 use orrery_proto::fleet::v1::{
     AgentHello, FromServer, ServerHello, ServerMessage, ToServer, server_message, to_server,
 };
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -35,9 +36,14 @@ impl AgentConnections {
 
     /// Opens a session, or says why not.
     pub async fn connect(&self, peer: Peer, mut inbound: Inbound) -> Result<Outbound, Refusal> {
-        let hello = first_message(&mut inbound).await?;
+        let mut hello = first_message(&mut inbound).await?;
         check_agent(&peer, &hello)?;
-        let certificate = peer.identity.as_ref().map(|identity| identity.fingerprint);
+        if hello.address.is_empty() {
+            // An agent in the server's own process comes from nowhere, which is here.
+            let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
+            hello.address = peer.address.map_or(here, |from| from.ip().to_canonical()).to_string();
+        }
+        let certificate = peer.identity.as_ref().map(|identity| identity.key);
         if let Some(connected) = self.fleet.senders().certificate_of(&hello.name)
             && connected != certificate
         {

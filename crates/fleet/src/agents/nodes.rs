@@ -91,6 +91,7 @@ impl Nodes {
         status.hostname.clone_from(&hello.hostname);
         status.system.clone_from(&hello.system);
         status.agent_labels.clone_from(&hello.labels);
+        status.address.clone_from(&hello.address);
         self.transition(&mut status, "Ready", "the agent is connected");
         status
     }

@@ -84,14 +84,8 @@ impl Declared {
         let mut problems = Vec::new();
         let mut hosts = Vec::new();
         for service in self.services.values() {
-            // A bad rule would have the proxy refuse the good ones along with it.
-            let bad = self.bad_regexes(service).into_iter().map(|regex| Problem::BadRegex {
-                service: service.name.clone(),
-                regex: regex.to_owned(),
-            });
-            problems.extend(bad);
+            problems.extend(self.problems_with(service));
             if service.ports.is_empty() {
-                problems.push(Problem::NoPorts(service.name.clone()));
                 continue;
             }
             hosts.push(self.host(source, service, &mut problems));
@@ -101,6 +95,31 @@ impl Declared {
         let services = self.services.keys();
         let denied = services.filter(|name| !self.may_call(source, name)).cloned().collect();
         RoutePlan { hosts, denied, problems }
+    }
+
+    /// Everything declared that has no effect, whoever calls. Sorted, each once.
+    pub fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for service in self.services.values() {
+            problems.extend(self.problems_with(service));
+            for split in self.splits_of(service, true) {
+                self.divide(service, &[split], &mut problems);
+            }
+            self.divide(service, &self.splits_of(service, false), &mut problems);
+        }
+        problems.sort();
+        problems.dedup();
+        problems
+    }
+
+    /// A bad rule would have the proxy refuse the good ones along with it.
+    fn problems_with(&self, service: &Service) -> Vec<Problem> {
+        let name = &service.name;
+        let bad = self.bad_regexes(service).into_iter();
+        let bad =
+            bad.map(|regex| Problem::BadRegex { service: name.clone(), regex: regex.to_owned() });
+        let portless = service.ports.is_empty().then(|| Problem::NoPorts(name.clone()));
+        bad.chain(portless).collect()
     }
 
     pub fn service(&self, name: &ServiceName) -> Option<&Service> {

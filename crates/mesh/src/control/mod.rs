@@ -20,13 +20,15 @@ pub use snapshot::{Inbound, Sides};
 pub use status::ProxyStatus;
 pub use stream::{Admission, StreamHandle};
 
+use crate::announce::{Announcements, Announcer};
 use crate::catalog::Catalog;
+use crate::names::ServiceName;
 use groups::Groups;
 use index::Index;
 use orrery_pki::TrustDomain;
 use parking_lot::Mutex;
 use snapshot::Source;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -63,6 +65,14 @@ impl Default for Options {
     }
 }
 
+/// One proxy, however many streams it has.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProxyKey {
+    pub service: ServiceName,
+    /// As the proxy calls itself.
+    pub instance: Arc<str>,
+}
+
 /// Identifies a stream within this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId(u64);
@@ -80,6 +90,9 @@ pub struct Control {
     groups: Groups,
     index: Mutex<Index>,
     streams: Mutex<BTreeMap<StreamId, Weak<StreamState>>>,
+    proxies: Mutex<HashMap<ProxyKey, BTreeSet<StreamId>>>,
+    /// Names each proxy that came, went, asked, answered or was sent something.
+    touched: Announcer<ProxyKey>,
     room: Arc<Semaphore>,
     next_id: AtomicU64,
 }
@@ -94,6 +107,8 @@ impl Control {
             groups: Groups::default(),
             index: Mutex::default(),
             streams: Mutex::default(),
+            proxies: Mutex::default(),
+            touched: Announcer::default(),
             room: Arc::new(Semaphore::new(options.streams_max)),
             next_id: AtomicU64::new(1),
             options,
@@ -122,7 +137,37 @@ impl Control {
         let id = StreamId(self.next_id.fetch_add(1, Ordering::Relaxed));
         let handle = StreamHandle::open(Arc::clone(self), id, admission, permit);
         self.streams.lock().insert(id, handle.state());
+        self.proxies.lock().entry(handle.key().clone()).or_default().insert(id);
+        self.touched.announce([handle.key().clone()]);
         Ok(handle)
+    }
+
+    /// Names each proxy whose status may have changed.
+    pub fn touched(&self) -> Announcements<ProxyKey> {
+        self.touched.listen()
+    }
+
+    /// The same for the streams of one proxy; empty when it is gone.
+    pub fn status_of(&self, proxy: &ProxyKey) -> Vec<ProxyStatus> {
+        let ids = self.proxies.lock().get(proxy).cloned().unwrap_or_default();
+        let streams: Vec<_> = {
+            let streams = self.streams.lock();
+            ids.iter().filter_map(|id| streams.get(id)?.upgrade()).collect()
+        };
+        streams.iter().map(|stream| stream.status(self)).collect()
+    }
+
+    fn forget(&self, id: StreamId, proxy: &ProxyKey) {
+        self.streams.lock().remove(&id);
+        let mut proxies = self.proxies.lock();
+        if let Some(ids) = proxies.get_mut(proxy) {
+            ids.remove(&id);
+            if ids.is_empty() {
+                proxies.remove(proxy);
+            }
+        }
+        drop(proxies);
+        self.touched.announce([proxy.clone()]);
     }
 
     /// What is wanted, sent, acknowledged and refused, per stream.

@@ -1,4 +1,5 @@
 //! What people see of a connected proxy.
+use crate::address::Endpoint;
 use crate::names::ServiceName;
 use crate::xds::session::KindStatus;
 use std::collections::BTreeSet;
@@ -12,6 +13,8 @@ pub struct ProxyStatus {
     pub instance: String,
     pub address: Option<SocketAddr>,
     pub connected_for: Duration,
+    /// Where others reach the instance it fronts, if it says so.
+    pub endpoint: Option<Endpoint>,
     pub kinds: Vec<KindStatus>,
     /// Types the proxy asked for that we do not serve.
     pub unknown_types: BTreeSet<String>,

@@ -1,7 +1,7 @@
 //! One open stream of one proxy.
 use super::groups::Group;
 use super::snapshot::{GroupKey, Sides, Snapshot};
-use super::{Control, ProxyStatus, StreamId};
+use super::{Control, ProxyKey, ProxyStatus, StreamId};
 use crate::address::Endpoint;
 use crate::catalog::Registration;
 use crate::names::ServiceName;
@@ -29,6 +29,7 @@ pub struct Admission {
 
 /// What the status can see of a stream.
 pub struct StreamState {
+    key: ProxyKey,
     admission: Admission,
     group: Arc<Group>,
     session: Mutex<Session>,
@@ -48,6 +49,7 @@ impl StreamState {
             instance: self.admission.instance.clone(),
             address: self.admission.address,
             connected_for: Instant::now() - self.since,
+            endpoint: self.admission.endpoint,
             kinds: session.status(&view),
             unknown_types: session.unknown_types().clone(),
         }
@@ -78,6 +80,10 @@ impl StreamHandle {
             .endpoint
             .map(|endpoint| control.catalog.register_proxy(&admission.service, endpoint));
         let state = Arc::new(StreamState {
+            key: ProxyKey {
+                service: admission.service.clone(),
+                instance: admission.instance.as_str().into(),
+            },
             session: Mutex::new(Session::new(admission.protocol)),
             since: Instant::now(),
             admission,
@@ -90,12 +96,17 @@ impl StreamHandle {
         Arc::downgrade(&self.state)
     }
 
+    pub(super) fn key(&self) -> &ProxyKey {
+        &self.state.key
+    }
+
     pub fn service(&self) -> &ServiceName {
         &self.state.admission.service
     }
 
     /// A request of a type that we may or may not serve.
     pub fn request(&self, type_url: &str, request: &Request) {
+        self.control.touched.announce([self.state.key.clone()]);
         let mut session = self.state.session.lock();
         let Some(kind) = Kind::of(type_url) else {
             session.unknown_type(type_url);
@@ -122,7 +133,9 @@ impl StreamHandle {
             service: self.service(),
             snapshot: self.state.group.snapshot(),
         };
-        self.state.session.lock().next(&view)
+        let push = self.state.session.lock().next(&view);
+        self.control.touched.announce(push.as_ref().map(|_| self.state.key.clone()));
+        push
     }
 
     /// Waits for a change that concerns this stream. Safe to cancel.
@@ -137,7 +150,7 @@ impl StreamHandle {
 
 impl Drop for StreamHandle {
     fn drop(&mut self) {
-        self.control.streams.lock().remove(&self.id);
+        self.control.forget(self.id, &self.state.key);
         let mut index = self.control.index.lock();
         let orphans = index.remove(self.id);
         // Still under the lock of the index: a stream that asks for one of them now asks after us.
@@ -184,9 +197,10 @@ impl View for StreamView<'_> {
     fn get(&self, kind: Kind, name: &str) -> Option<Arc<Resource>> {
         match kind {
             Kind::Endpoints => Some(self.endpoints(name)),
-            Kind::Secret | Kind::Cluster | Kind::Listener | Kind::Route => {
-                self.snapshot.resources.get(&kind)?.get(name).cloned()
+            Kind::Listener => {
+                self.snapshot.get(kind, name).or_else(|| self.snapshot.api_listener(name))
             }
+            Kind::Secret | Kind::Cluster | Kind::Route => self.snapshot.get(kind, name),
         }
     }
 

@@ -4,7 +4,7 @@
 use super::{ENDPOINT_PORT_KEY, INBOUND_KEY, INSTANCE_KEY, OUTBOUND_KEY};
 use crate::names::ServiceName;
 use serde_json::{Value, json};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// The cluster of the control plane, in the bootstrap only.
@@ -22,13 +22,27 @@ pub enum Mode {
     EndpointsOnly { destination: ServiceName },
 }
 
+/// Where the control plane listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControlPlane {
+    /// An address, or a name that is looked up again and again.
+    pub host: String,
+    pub port: u16,
+}
+
+impl From<SocketAddr> for ControlPlane {
+    fn from(address: SocketAddr) -> Self {
+        Self { host: address.ip().to_string(), port: address.port() }
+    }
+}
+
 /// PEM files as the proxy finds them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsPaths {
     pub root: PathBuf,
     pub certificate: PathBuf,
     pub key: PathBuf,
-    /// The SPIFFE id of the control plane, or a DNS name of its certificate.
+    /// What the certificate of the control plane must say: a SPIFFE id, an address or a DNS name.
     pub server_name: String,
 }
 
@@ -39,7 +53,7 @@ pub struct Bootstrap {
     pub service: ServiceName,
     /// Tells the proxies of one service apart, in the status and in logs.
     pub instance: String,
-    pub control_plane: SocketAddr,
+    pub control_plane: ControlPlane,
     /// `None` only where the control plane listens in plain on loopback.
     pub tls: Option<TlsPaths>,
     /// Where the service's own requests to others are taken.
@@ -90,9 +104,11 @@ impl Bootstrap {
     }
 
     fn control_plane_cluster(&self) -> Value {
+        let ControlPlane { host, port } = &self.control_plane;
+        let is_address = host.parse::<IpAddr>().is_ok();
         let mut cluster = json!({
             "name": CONTROL_PLANE,
-            "type": "STATIC",
+            "type": if is_address { "STATIC" } else { "STRICT_DNS" },
             "connect_timeout": "5s",
             "typed_extension_protocol_options": {
                 "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
@@ -106,7 +122,7 @@ impl Bootstrap {
             "load_assignment": {
                 "cluster_name": CONTROL_PLANE,
                 "endpoints": [{ "lb_endpoints": [{
-                    "endpoint": { "address": socket_address(self.control_plane) },
+                    "endpoint": { "address": { "socket_address": { "address": host, "port_value": port } } },
                 }] }],
             },
         });
@@ -147,7 +163,11 @@ impl Bootstrap {
 
 impl TlsPaths {
     fn transport_socket(&self) -> Value {
-        let kind = if self.server_name.starts_with("spiffe://") { "URI" } else { "DNS" };
+        let kind = match self.server_name.parse::<IpAddr>() {
+            Ok(_) => "IP_ADDRESS",
+            Err(_) if self.server_name.starts_with("spiffe://") => "URI",
+            Err(_) => "DNS",
+        };
         json!({
             "name": "envoy.transport_sockets.tls",
             "typed_config": {

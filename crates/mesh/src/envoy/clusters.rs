@@ -1,9 +1,10 @@
 //! A service as a cluster whose endpoints come on the same stream.
 use super::{duration, from_ads, number, tls};
 use crate::names::ServiceName;
-use crate::topology::TrafficSettings;
+use crate::topology::{HealthCheck, TrafficSettings};
 use crate::xds::{Kind, Resource};
 use envoy_types::pb::envoy::config::cluster::v3 as cluster;
+use envoy_types::pb::envoy::config::core::v3 as core;
 use orrery_pki::TrustDomain;
 use std::time::Duration;
 
@@ -40,10 +41,30 @@ pub fn cluster(
             base_ejection_time: Some(duration(outlier.ejection_time)),
             ..Default::default()
         }),
+        health_checks: traffic.health_check.iter().map(health_check).collect(),
         transport_socket: settings.encrypted.then(|| tls::upstream(trust_domain, service)),
         // An endpoint that left the list is gone, whatever a health check thought of it.
         ignore_health_on_host_removal: true,
         ..Default::default()
     };
     Resource::encode(Kind::Cluster, service.shared(), &message)
+}
+
+fn health_check(check: &HealthCheck) -> core::HealthCheck {
+    use core::health_check::{HealthChecker, HttpHealthCheck, TcpHealthCheck};
+    let checker = match &check.path {
+        Some(path) => HealthChecker::HttpHealthCheck(HttpHealthCheck {
+            path: path.clone(),
+            ..Default::default()
+        }),
+        None => HealthChecker::TcpHealthCheck(TcpHealthCheck::default()),
+    };
+    core::HealthCheck {
+        timeout: Some(duration(check.timeout)),
+        interval: Some(duration(check.interval)),
+        unhealthy_threshold: Some(number(check.unhealthy_threshold)),
+        healthy_threshold: Some(number(check.healthy_threshold)),
+        health_checker: Some(checker),
+        ..Default::default()
+    }
 }

@@ -118,7 +118,7 @@ fn a_bootstrap_names_the_service_and_demands_the_servers_identity() {
     let bootstrap = Bootstrap {
         service: name("shop/web"),
         instance: "web-1".to_owned(),
-        control_plane: "127.0.0.1:7443".parse().unwrap(),
+        control_plane: std::net::SocketAddr::from(([127, 0, 0, 1], 7443)).into(),
         tls: Some(TlsPaths {
             root: "ca.pem".into(),
             certificate: "proxy.pem".into(),

@@ -3,16 +3,37 @@ use super::{MeshTopology, Service, TrafficSplit, TrafficTarget};
 use crate::announce::{Announcements, Announcer};
 use crate::names::ServiceName;
 use parking_lot::RwLock;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Splits and targets are unique by project and name, as the resources they come from.
 type Key = (String, String);
 
-#[derive(Default)]
+#[derive(Default, PartialEq)]
 struct State {
     services: BTreeMap<ServiceName, Service>,
     splits: BTreeMap<Key, TrafficSplit>,
     targets: BTreeMap<Key, TrafficTarget>,
+}
+
+impl State {
+    /// The services that something is declared differently of.
+    fn differences(&self, other: &Self) -> BTreeSet<ServiceName> {
+        fn differing<'a, K: Ord, V: PartialEq>(
+            old: &'a BTreeMap<K, V>,
+            new: &'a BTreeMap<K, V>,
+        ) -> impl Iterator<Item = &'a V> {
+            let one_way = |a: &'a BTreeMap<K, V>, b: &'a BTreeMap<K, V>| {
+                a.iter()
+                    .filter(move |(key, value)| b.get(key) != Some(value))
+                    .map(|(_, value)| value)
+            };
+            one_way(old, new).chain(one_way(new, old))
+        }
+        let services = differing(&self.services, &other.services).map(|one| &one.name);
+        let roots = differing(&self.splits, &other.splits).map(|one| &one.root);
+        let targets = differing(&self.targets, &other.targets).map(|one| &one.destination);
+        services.chain(roots).chain(targets).cloned().collect()
+    }
 }
 
 /// Whoever watches the declarations writes here; tests do too.
@@ -23,6 +44,33 @@ pub struct MemoryTopology {
 }
 
 impl MemoryTopology {
+    /// Everything at once: what is not given is not declared any more. Names of splits and targets
+    /// must be unique within the project of the service they are about.
+    pub fn replace(
+        &self,
+        services: Vec<Service>,
+        splits: Vec<TrafficSplit>,
+        targets: Vec<TrafficTarget>,
+    ) {
+        let key =
+            |service: &ServiceName, name: &str| (service.project().to_owned(), name.to_owned());
+        let next = State {
+            services: services.into_iter().map(|one| (one.name.clone(), one)).collect(),
+            splits: splits.into_iter().map(|one| (key(&one.root, &one.name), one)).collect(),
+            targets: targets
+                .into_iter()
+                .map(|one| (key(&one.destination, &one.name), one))
+                .collect(),
+        };
+        let changed = {
+            let mut state = self.state.write();
+            let changed = state.differences(&next);
+            *state = next;
+            changed
+        };
+        self.announcer.announce(changed);
+    }
+
     pub fn put_service(&self, service: Service) {
         let name = service.name.clone();
         let old = self.state.write().services.insert(name.clone(), service.clone());
@@ -88,7 +136,6 @@ impl MeshTopology for MemoryTopology {
 mod tests {
     use super::*;
     use crate::topology::TrafficSettings;
-    use std::collections::BTreeSet;
 
     fn name(text: &str) -> ServiceName {
         text.parse().unwrap()
@@ -126,5 +173,19 @@ mod tests {
         topology.remove_service(&name("never-there"));
         assert_eq!(heard.take(), BTreeSet::from([name("a")]));
         assert!(topology.list_services().is_empty());
+    }
+
+    #[test]
+    fn a_replacement_names_only_what_differs() {
+        let topology = MemoryTopology::default();
+        let services = || vec![mk_service("a"), mk_service("b"), mk_service("c")];
+        topology.replace(services(), vec![mk_split("s", "a"), mk_split("t", "b")], Vec::new());
+        let mut heard = topology.announcements();
+        topology.replace(services(), vec![mk_split("s", "c"), mk_split("t", "b")], Vec::new());
+        assert_eq!(heard.take(), BTreeSet::from([name("a"), name("c")]));
+        topology.replace(services(), vec![mk_split("s", "c"), mk_split("t", "b")], Vec::new());
+        assert!(heard.take().is_empty());
+        topology.replace(vec![mk_service("a")], Vec::new(), Vec::new());
+        assert_eq!(heard.take(), BTreeSet::from([name("b"), name("c")]));
     }
 }

@@ -47,6 +47,18 @@ pub struct TrafficSettings {
     pub connect_timeout: Option<Duration>,
     pub retries: Option<Retries>,
     pub outlier_detection: Option<OutlierDetection>,
+    pub health_check: Option<HealthCheck>,
+}
+
+/// Asks every instance again and again whether it is well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HealthCheck {
+    /// Over HTTP; `None` is content with a connection.
+    pub path: Option<String>,
+    pub interval: Duration,
+    pub timeout: Duration,
+    pub unhealthy_threshold: u32,
+    pub healthy_threshold: u32,
 }
 
 /// Repeats a request that failed before anything was answered.

@@ -118,7 +118,7 @@ impl Mesh {
         Bootstrap {
             instance: format!("{identity}.one"),
             service,
-            control_plane: server,
+            control_plane: server.into(),
             tls: Some(TlsPaths {
                 root: path(files.root),
                 certificate: path(files.certificate),

@@ -1,0 +1,201 @@
+//! Where the fleet's own instances are.
+use super::watches::{Watches, key, workload_of};
+use crate::address::{Endpoint, Ip, Port};
+use crate::announce::{Announcements, Announcer};
+use crate::names::ServiceName;
+use crate::providers::{EndpointsProvider, ProviderError};
+use orrery_hub::ObjectName;
+use orrery_proto::apps::v1::WorkloadInstance;
+use orrery_proto::infra::v1::Node;
+use orrery_proto::mesh::v1::{MeshService, MeshServiceSpec};
+use orrery_runtime::{Change, View};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Lists copies of workloads as their agents report them.
+pub struct FleetProvider {
+    services: Arc<View<MeshService>>,
+    instances: Arc<View<WorkloadInstance>>,
+    nodes: Arc<View<Node>>,
+    announcer: Announcer<ServiceName>,
+}
+
+impl FleetProvider {
+    pub fn new(watches: &mut Watches) -> Self {
+        let provider = Self {
+            services: watches.services.view(),
+            instances: watches.instances.view(),
+            nodes: watches.nodes.view(),
+            announcer: Announcer::default(),
+        };
+        let (services, announcer) = (provider.services.clone(), provider.announcer.clone());
+        watches.instances.on_change(move |change| {
+            if place_of(&change.old) != place_of(&change.new) {
+                announcer.announce(affected(&services, change));
+            }
+        });
+        let (services, instances) = (provider.services.clone(), provider.instances.clone());
+        let announcer = provider.announcer.clone();
+        watches.nodes.on_change(move |change| {
+            let address = |node: &Option<Arc<Node>>| node.as_ref().and_then(|node| address(node));
+            if address(&change.old) != address(&change.new) {
+                announcer.announce(on_node(&services, &instances, &change.name.name));
+            }
+        });
+        provider
+    }
+
+    fn places(&self, name: &ObjectName, service: &MeshService) -> Vec<Endpoint> {
+        let Some(port) = service.spec.as_ref().and_then(port) else { return Vec::new() };
+        let copies = self.instances.indexed(&workload_of(name, service));
+        let known = copies.iter().map(|(_, copy)| (certainty(copy), node_of(copy)));
+        let nodes = chosen(known.collect());
+        let at = |node: &str| address(&*self.nodes.get(&ObjectName::new("", node))?);
+        let places =
+            nodes.into_iter().filter_map(|node| Some(Endpoint { ip: Ip(at(node)?), port }));
+        places.collect()
+    }
+}
+
+#[async_trait::async_trait]
+impl EndpointsProvider for FleetProvider {
+    fn name(&self) -> &str {
+        "fleet"
+    }
+
+    async fn list_endpoints(&self, service: &ServiceName) -> Result<Vec<Endpoint>, ProviderError> {
+        let name = ObjectName::new(service.project(), service.name());
+        let declared = self.services.get(&name);
+        Ok(declared.map(|declared| self.places(&name, &declared)).unwrap_or_default())
+    }
+
+    fn announcements(&self) -> Announcements<ServiceName> {
+        self.announcer.listen()
+    }
+}
+
+/// How sure it is that a copy takes requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Certainty {
+    Runs,
+    /// Its agent does not answer any more; it may well run.
+    Unknown,
+    DoesNotRun,
+}
+
+fn certainty(copy: &WorkloadInstance) -> Certainty {
+    let leaving =
+        copy.metadata.as_ref().is_some_and(|metadata| metadata.deletion_timestamp.is_some());
+    let status = copy.status.as_ref();
+    match status.map(|status| (status.state.as_str(), status.reason.as_str())) {
+        _ if leaving => Certainty::DoesNotRun,
+        Some(("Running", _)) => Certainty::Runs,
+        Some(("Failed", "Unknown")) => Certainty::Unknown,
+        Some(_) | None => Certainty::DoesNotRun,
+    }
+}
+
+/// The nodes to send requests to. A copy of which nobody knows counts only where no other is known to
+/// run: an agent that restarts must not cut off what goes on running, nor a dead machine take a share.
+fn chosen<'a>(copies: Vec<(Certainty, &'a str)>) -> BTreeSet<&'a str> {
+    let of = |wanted: Certainty| -> BTreeSet<&'a str> {
+        copies.iter().filter(|(one, _)| *one == wanted).map(|(_, node)| *node).collect()
+    };
+    let runs = of(Certainty::Runs);
+    if runs.is_empty() { of(Certainty::Unknown) } else { runs }
+}
+
+/// The port under which others reach an instance: that of the proxy in front of it, where there is one.
+fn port(spec: &MeshServiceSpec) -> Option<Port> {
+    let own = || spec.ports.first().map(|port| port.target_port.unwrap_or(port.port()));
+    let number = spec.fronting.as_ref().map(|fronting| fronting.port()).or_else(own)?;
+    Port::new(u16::try_from(number).ok()?)
+}
+
+fn address(node: &Node) -> Option<IpAddr> {
+    node.status.as_ref()?.address.parse().ok()
+}
+
+fn node_of(copy: &WorkloadInstance) -> &str {
+    copy.spec.as_ref().map(|spec| spec.node()).unwrap_or_default()
+}
+
+/// What of an instance matters to callers.
+fn place_of(copy: &Option<Arc<WorkloadInstance>>) -> Option<(Certainty, String)> {
+    let copy = copy.as_ref()?;
+    Some((certainty(copy), node_of(copy).to_owned()))
+}
+
+fn affected(
+    services: &View<MeshService>,
+    change: &Change<WorkloadInstance>,
+) -> BTreeSet<ServiceName> {
+    let copies = [&change.old, &change.new].into_iter().flatten();
+    let workloads = copies.filter_map(|copy| copy.spec.as_ref()?.workload.clone());
+    let workloads: BTreeSet<String> = workloads.collect();
+    let keys = workloads.iter().map(|workload| key(&change.name.project, workload));
+    keys.flat_map(|key| served_by(services, &key)).collect()
+}
+
+fn on_node(
+    services: &View<MeshService>,
+    instances: &View<WorkloadInstance>,
+    node: &str,
+) -> BTreeSet<ServiceName> {
+    let copies = instances.all().into_iter().filter(|(_, copy)| node_of(copy) == node);
+    let workloads: BTreeSet<String> = copies
+        .filter_map(|(name, copy)| Some(key(&name.project, copy.spec.as_ref()?.workload())))
+        .collect();
+    workloads.iter().flat_map(|key| served_by(services, key)).collect()
+}
+
+fn served_by(services: &View<MeshService>, key: &str) -> Vec<ServiceName> {
+    let names = services.indexed(key).into_iter();
+    names.filter_map(|(name, _)| ServiceName::new(&name.project, &name.name).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use orrery_proto::apps::v1::WorkloadInstanceStatus;
+    use orrery_proto::mesh::v1::{Fronting, MeshPort};
+
+    #[track_caller]
+    fn check(copies: &[(&str, &str, &'static str)], expect: &[&str]) {
+        let copies = copies.iter().map(|(state, reason, node)| {
+            let status = WorkloadInstanceStatus {
+                state: (*state).to_owned(),
+                reason: (*reason).to_owned(),
+                ..WorkloadInstanceStatus::default()
+            };
+            let copy = WorkloadInstance { status: Some(status), ..WorkloadInstance::default() };
+            (certainty(&copy), *node)
+        });
+        assert_eq!(chosen(copies.collect()).into_iter().collect::<Vec<_>>(), expect);
+    }
+
+    /// proves: MSH-05
+    #[test]
+    fn only_what_runs_takes_requests_unless_nothing_is_known_to() {
+        check(&[], &[]);
+        check(&[("Running", "", "a"), ("Pending", "Starting", "b")], &["a"]);
+        check(&[("Running", "", "a"), ("Failed", "Unknown", "b")], &["a"]);
+        check(&[("Failed", "Unknown", "b"), ("Stopping", "", "c")], &["b"]);
+        check(&[("Failed", "ExecFailed", "b"), ("Succeeded", "", "c")], &[]);
+    }
+
+    #[test]
+    fn a_proxy_in_front_is_the_endpoint() {
+        let mut spec = MeshServiceSpec::default();
+        assert_eq!(port(&spec), None);
+        let mut http = MeshPort { port: Some(80), ..MeshPort::default() };
+        spec.ports = vec![http.clone(), MeshPort { port: Some(81), ..MeshPort::default() }];
+        assert_eq!(port(&spec).map(Port::number), Some(80));
+        http.target_port = Some(8080);
+        spec.ports[0] = http;
+        assert_eq!(port(&spec).map(Port::number), Some(8080));
+        spec.fronting = Some(Fronting { port: Some(15_006) });
+        assert_eq!(port(&spec).map(Port::number), Some(15_006));
+    }
+}

@@ -1,0 +1,152 @@
+//! What people see of services, splits and targets: pure functions from what is known to a status.
+use crate::catalog::Problem;
+use crate::declared::{Findings, Subject};
+use crate::names::ServiceName;
+use orrery_hub::ObjectName;
+use orrery_proto::mesh::v1::{MeshService, MeshServiceStatus};
+use orrery_proto::meta::v1::{Condition, ObjectMeta};
+use orrery_proto::smi;
+use orrery_runtime::conditions;
+use prost_types::Timestamp;
+
+/// What is known of a service.
+pub struct Known<'a> {
+    pub endpoints: usize,
+    pub proxies: usize,
+    pub findings: &'a [String],
+}
+
+pub fn of_service(service: &MeshService, known: &Known<'_>, now: Timestamp) -> MeshServiceStatus {
+    let mut status = service.status.clone().unwrap_or_default();
+    let (state, reason, message) = match (known.findings, known.endpoints) {
+        ([], 0) => ("Waiting", "NoEndpoints", "no instance is known to take requests".to_owned()),
+        ([], _) => ("Ready", "", "requests go to its instances".to_owned()),
+        (findings, _) => ("Incomplete", "NotInEffect", findings.join("; ")),
+    };
+    state.clone_into(&mut status.state);
+    reason.clone_into(&mut status.reason);
+    status.endpoints = i32::try_from(known.endpoints).unwrap_or(i32::MAX);
+    status.proxies = i32::try_from(known.proxies).unwrap_or(i32::MAX);
+    status.observed_generation = generation(&service.metadata);
+    let ready = condition("Ready", state == "Ready", or(reason, "Ready"), message);
+    conditions::set(&mut status.conditions, ready, now);
+    status
+}
+
+/// Of a split or a target.
+pub fn of_declaration(
+    metadata: &Option<ObjectMeta>,
+    old: &Option<smi::Status>,
+    findings: &[String],
+    now: Timestamp,
+) -> smi::Status {
+    let mut status = old.clone().unwrap_or_default();
+    let is_whole = findings.is_empty();
+    status.state = if is_whole { "Accepted" } else { "Incomplete" }.to_owned();
+    status.observed_generation = generation(metadata);
+    let (reason, message) = match is_whole {
+        true => ("InEffect", "all of it is in effect".to_owned()),
+        false => ("NotInEffect", findings.join("; ")),
+    };
+    let accepted = condition("Accepted", is_whole, reason, message);
+    conditions::set(&mut status.conditions, accepted, now);
+    status
+}
+
+fn condition(name: &str, holds: bool, reason: &str, message: String) -> Condition {
+    Condition {
+        r#type: name.to_owned(),
+        status: if holds { "True" } else { "False" }.to_owned(),
+        reason: reason.to_owned(),
+        message,
+        ..Condition::default()
+    }
+}
+
+fn or<'a>(text: &'a str, other: &'a str) -> &'a str {
+    if text.is_empty() { other } else { text }
+}
+
+fn generation(metadata: &Option<ObjectMeta>) -> i64 {
+    metadata.as_ref().map(|metadata| metadata.generation).unwrap_or_default()
+}
+
+/// Adds what the catalog found to what the reading found, each where people will look for it.
+pub fn with_problems(mut findings: Findings, problems: &[Problem]) -> Findings {
+    for problem in problems {
+        for subject in subjects(problem) {
+            findings.entry(subject).or_default().push(problem.to_string());
+        }
+    }
+    findings
+}
+
+fn subjects(problem: &Problem) -> Vec<Subject> {
+    let split = |service: &ServiceName, name: &str| {
+        Subject::Split(ObjectName::new(service.project(), name))
+    };
+    let service =
+        |name: &ServiceName| Subject::Service(ObjectName::new(name.project(), name.name()));
+    match problem {
+        Problem::NamesItself { split: name, root } | Problem::NoWeight { split: name, root } => {
+            vec![split(root, name)]
+        }
+        Problem::MissingBackend { split: name, backend } => vec![split(backend, name)],
+        Problem::MissingPort { split: name, root, .. } => vec![split(root, name)],
+        Problem::Overlap { first, second, root, .. } => {
+            vec![split(root, first), split(root, second)]
+        }
+        Problem::BadRegex { service: name, .. } | Problem::NoPorts(name) => vec![service(name)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> ServiceName {
+        text.parse().unwrap()
+    }
+
+    #[track_caller]
+    fn check(endpoints: usize, findings: &[&str], state: &str, says: &str) {
+        let findings: Vec<String> = findings.iter().map(|text| (*text).to_owned()).collect();
+        let known = Known { endpoints, proxies: 1, findings: &findings };
+        let status = of_service(&MeshService::default(), &known, Timestamp::default());
+        assert_eq!((status.state.as_str(), status.proxies), (state, 1));
+        assert_eq!(status.conditions[0].message, says);
+    }
+
+    #[test]
+    fn a_service_says_why_it_takes_no_traffic() {
+        check(2, &[], "Ready", "requests go to its instances");
+        check(0, &[], "Waiting", "no instance is known to take requests");
+        check(2, &["a", "b"], "Incomplete", "a; b");
+    }
+
+    #[test]
+    fn problems_stand_at_the_resource_that_has_them() {
+        let overlap = Problem::Overlap {
+            first: "one".to_owned(),
+            second: "two".to_owned(),
+            root: name("shop/books"),
+            backend: name("shop/v1"),
+        };
+        let problems = [overlap, Problem::NoPorts(name("shop/books"))];
+        let found = with_problems(Findings::default(), &problems);
+        let at = |subject: &Subject| found.get(subject).map(Vec::len);
+        assert_eq!(at(&Subject::Split(ObjectName::new("shop", "one"))), Some(1));
+        assert_eq!(at(&Subject::Split(ObjectName::new("shop", "two"))), Some(1));
+        assert_eq!(at(&Subject::Service(ObjectName::new("shop", "books"))), Some(1));
+    }
+
+    #[test]
+    fn a_declaration_is_in_effect_or_says_why_not() {
+        let status = of_declaration(&None, &None, &[], Timestamp::default());
+        assert_eq!(status.state, "Accepted");
+        let findings = ["there is no service \"x\" (yet)".to_owned()];
+        let status = of_declaration(&None, &Some(status), &findings, Timestamp::default());
+        assert_eq!((status.state.as_str(), status.conditions.len()), ("Incomplete", 1));
+        assert_eq!(status.conditions[0].message, findings[0]);
+    }
+}

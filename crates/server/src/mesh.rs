@@ -1,0 +1,185 @@
+//! The mesh in this server: what it is told at its start, who issues its certificates, where it is
+//! served.
+use orrery_fleet::middleware;
+use orrery_hub::{Clock, Error, Hub};
+use orrery_mesh::control::Options;
+use orrery_mesh::grpc::{AggregatedService, EndpointService};
+use orrery_mesh::hub::{
+    HubBindings, IssuedCertificate, Issuer, KubernetesSource, Mesh, MeshOptions,
+};
+use orrery_mesh::kubernetes::Client;
+use orrery_mesh::names::ServiceName;
+use orrery_mesh::providers::KubernetesProvider;
+use orrery_mesh::providers::azure::{AzureProvider, Credentials, Manager};
+use orrery_mesh::secrets::CertificateBundle;
+use orrery_pki::{Authority, IssueRequest, Role, SpiffeId, TlsMaterial, TrustDomain, Validity};
+use orrery_runtime::{OnEnd, Tasks};
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio_util::sync::CancellationToken;
+
+/// How long the certificate of a proxy is good for. Short, because they renew themselves.
+const LIFETIME: Duration = Duration::from_secs(24 * 3600);
+
+/// What a server is told about its mesh.
+#[derive(Clone, Debug, Default)]
+pub struct MeshSettings {
+    /// PEM files of the authority that signs the certificates of proxies, and of its key. Without it
+    /// services cannot be encrypted.
+    pub authority: Option<(PathBuf, PathBuf)>,
+    /// Kubernetes clusters by name: their kubeconfigs. Declarations and instances are read there.
+    pub clusters: Vec<(String, PathBuf)>,
+    /// Azure subscriptions by name: JSON files with their credentials.
+    pub azure: Vec<(String, PathBuf)>,
+}
+
+/// Why a server cannot serve a mesh as it was told to.
+#[derive(Debug, thiserror::Error)]
+pub enum MeshError {
+    #[error("cannot read {}: {cause}", .file.display())]
+    Read { file: PathBuf, cause: std::io::Error },
+    #[error("cannot use the authority in {}: {cause}", .file.display())]
+    Authority { file: PathBuf, cause: orrery_pki::AuthorityError },
+    #[error("cannot use the kubeconfig {}: {cause}", .file.display())]
+    Kubeconfig { file: PathBuf, cause: String },
+    #[error("cannot use the credentials in {}: {cause}", .file.display())]
+    Credentials { file: PathBuf, cause: serde_json::Error },
+}
+
+/// The settings, read and checked.
+pub struct Prepared {
+    trust_domain: Option<TrustDomain>,
+    authority: Option<Arc<Authority>>,
+    clusters: Vec<(String, Client)>,
+    azure: Vec<(String, Credentials)>,
+}
+
+impl Prepared {
+    pub async fn new(settings: MeshSettings, tls: Option<&TlsMaterial>) -> Result<Self, MeshError> {
+        let mut clusters = Vec::new();
+        for (name, file) in settings.clusters {
+            let client = orrery_mesh::kubernetes::client(&file).await;
+            let client = client.map_err(|cause| MeshError::Kubeconfig { file, cause })?;
+            clusters.push((name, client));
+        }
+        let azure = settings.azure.into_iter().map(|(name, file)| Ok((name, credentials(file)?)));
+        let azure = azure.collect::<Result<_, MeshError>>()?;
+        let authority = settings.authority.map(|(file, key)| authority(file, key)).transpose()?;
+        let of_authority = authority.as_ref().map(|authority| authority.trust_domain().clone());
+        let own = tls.and_then(|tls| tls.identity().spiffe.as_ref()).map(SpiffeId::trust_domain);
+        let trust_domain = own.cloned().or(of_authority);
+        Ok(Self { trust_domain, authority: authority.map(Arc::new), clusters, azure })
+    }
+
+    /// Starts the mesh of the server with this id.
+    pub fn spawn(&self, hub: &Hub, server: &str, tasks: &mut Tasks) -> Result<Arc<Mesh>, Error> {
+        let issuer = self.authority.clone().map(|authority| {
+            let clock = hub.clock().clone();
+            Arc::new(AuthorityIssuer { authority, clock }) as Arc<dyn Issuer>
+        });
+        let control = Options { trust_domain: self.trust_domain.clone(), ..Options::default() };
+        let mut options = MeshOptions { control, issuer, ..MeshOptions::default() };
+        self.follow_clusters(hub, &mut options, tasks);
+        self.follow_azure(hub, &mut options, tasks)?;
+        Mesh::spawn(hub, server, options, tasks)
+    }
+
+    fn follow_clusters(&self, hub: &Hub, options: &mut MeshOptions, tasks: &mut Tasks) {
+        for (name, client) in &self.clusters {
+            let provider = KubernetesProvider::new(name);
+            let source = KubernetesSource::new(name, hub.scheme().clone());
+            let following = provider.clone().run(client.clone(), tasks.stop_token());
+            tasks.spawn("mesh-cluster-endpoints", OnEnd::StopAll, never_fails(following));
+            let following = source.clone().run(client.clone(), tasks.stop_token());
+            tasks.spawn("mesh-cluster-declarations", OnEnd::StopAll, never_fails(following));
+            options.providers.push(provider);
+            options.sources.push(source);
+        }
+    }
+
+    fn follow_azure(
+        &self,
+        hub: &Hub,
+        options: &mut MeshOptions,
+        tasks: &mut Tasks,
+    ) -> Result<(), Error> {
+        if self.azure.is_empty() {
+            return Ok(());
+        }
+        let bindings = HubBindings::spawn(hub, tasks)?;
+        for (name, credentials) in &self.azure {
+            let manager = Manager::new(credentials.clone());
+            let provider = AzureProvider::new(name, manager, bindings.clone());
+            let asking = provider.clone().run(tasks.stop_token());
+            tasks.spawn("mesh-azure", OnEnd::StopAll, never_fails(asking));
+            options.providers.push(provider);
+        }
+        Ok(())
+    }
+}
+
+async fn never_fails(task: impl Future<Output = ()>) -> Result<(), Infallible> {
+    task.await;
+    Ok(())
+}
+
+fn credentials(file: PathBuf) -> Result<Credentials, MeshError> {
+    match std::fs::read(&file) {
+        Ok(text) => {
+            serde_json::from_slice(&text).map_err(|cause| MeshError::Credentials { file, cause })
+        }
+        Err(cause) => Err(MeshError::Read { file, cause }),
+    }
+}
+
+fn authority(file: PathBuf, key: PathBuf) -> Result<Authority, MeshError> {
+    let read = |file: &PathBuf| {
+        std::fs::read_to_string(file).map_err(|cause| MeshError::Read { file: file.clone(), cause })
+    };
+    let (certificate, key) = (read(&file)?, read(&key)?);
+    Authority::from_pem(&certificate, &key, None)
+        .map_err(|cause| MeshError::Authority { file, cause })
+}
+
+/// Adds the services that proxies ask.
+pub fn serve(routes: &mut tonic::service::RoutesBuilder, mesh: &Mesh, stop: &CancellationToken) {
+    routes
+        .add_service(EndpointService::new(mesh.control.clone(), stop.clone()))
+        .add_service(AggregatedService::new(mesh.control.clone(), stop.clone()));
+}
+
+/// Whom the transport talks to, in the words of the mesh.
+pub fn peer(peer: &middleware::Peer) -> orrery_mesh::Peer {
+    orrery_mesh::Peer {
+        identity: peer.identity.clone(),
+        encrypted: peer.encrypted,
+        address: peer.address,
+    }
+}
+
+/// Issues in the name of the authority that this server has the key of.
+struct AuthorityIssuer {
+    authority: Arc<Authority>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Issuer for AuthorityIssuer {
+    fn issue(&self, service: &ServiceName) -> Result<IssuedCertificate, String> {
+        let seconds = u64::try_from(self.clock.now().seconds).unwrap_or_default();
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let name = format!("{}.{}", service.name(), service.project());
+        let request = IssueRequest::new(Role::Proxy, name);
+        let issued = self.authority.issue(&request, Validity::starting(now, LIFETIME));
+        let issued = issued.map_err(|error| error.to_string())?;
+        let lifetime = issued.identity().not_after.duration_since(now);
+        let lifetime = lifetime.map_err(|_| "the authority's own certificate has ended")?;
+        let bundle = CertificateBundle {
+            certificate_chain: issued.certificate_pem().to_owned(),
+            private_key: issued.key_pem().to_owned(),
+            roots: issued.root_pem().to_owned(),
+        };
+        Ok(IssuedCertificate { bundle, lifetime })
+    }
+}
