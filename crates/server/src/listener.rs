@@ -80,8 +80,7 @@ impl Listener {
             };
             let peer = Peer { address: Some(address), ..Peer::default() };
             let (tls, access) = (self.tls.clone(), self.access.clone());
-            let serving =
-                serve_one(tcp, tls, access, peer, router.clone(), graceful.clone(), held);
+            let serving = serve_one(tcp, tls, access, peer, router.clone(), graceful.clone(), held);
             connections.spawn(async move {
                 serving.await;
                 drop(permit);
