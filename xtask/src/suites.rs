@@ -77,6 +77,14 @@ pub const SOAKS: &[Suite] = &[
         environment: &[("ORRERY_SOAK", "8")],
     },
     Suite {
+        name: "openapi",
+        about: "many more requests made from our OpenAPI documents, good ones and bad ones",
+        package: "orrery-server",
+        target: Target::Test("it"),
+        arguments: &["--test-threads", "1", "clients::python_schemathesis"],
+        environment: &[("ORRERY_SOAK", "8")],
+    },
+    Suite {
         name: "fuzz",
         about: "libFuzzer on every decoder of the API: soak fuzz [SECONDS [TARGET...]]",
         package: "orrery-fuzz",

@@ -200,12 +200,12 @@ impl Accessor for Hydrate {
         self.hydrate_fields(&mut options.fields).await?;
         let projects = self.projects.clone();
         let events = self.inner.watch_encoded(options).await?;
+        let shown = move |found: Encoded| {
+            found.view(|found| dehydrated(&projects, found)).map_err(unreadable)
+        };
         let events = match gone {
             Some(gone) => until_gone(events, gone),
             None => events,
-        };
-        let shown = move |found: Encoded| {
-            found.view(|found| dehydrated(&projects, found)).map_err(unreadable)
         };
         Ok(events.map(move |event| event?.try_map(&shown)).boxed())
     }
