@@ -39,6 +39,9 @@ pub enum Absent {
     LeavesOut(&'static str),
 }
 
+/// Tests that boot virtual machines.
+const GUESTS: &str = "(package(orrery-cli) and test(/^qemu::/)) or (package(orrery-storage-node) and test(/^guest::/))";
+
 pub const REQUIREMENTS: &[Requirement] = &[
     Requirement {
         name: "cargo-nextest",
@@ -122,7 +125,7 @@ pub const REQUIREMENTS: &[Requirement] = &[
         name: "qemu-system-x86",
         kind: Kind::Apt { program: "qemu-system-x86_64" },
         why: "virtual machines of the qemu driver",
-        absent: Absent::LeavesOut("package(orrery-cli) and test(/^qemu::/)"),
+        absent: Absent::LeavesOut(GUESTS),
     },
     Requirement {
         name: "busybox-static",
@@ -134,7 +137,7 @@ pub const REQUIREMENTS: &[Requirement] = &[
         name: "linux-image-cloud-amd64",
         kind: Kind::AptUnpacked,
         why: "the kernel of the tests' virtual machines",
-        absent: Absent::LeavesOut("package(orrery-cli) and test(/^qemu::/)"),
+        absent: Absent::LeavesOut(GUESTS),
     },
     Requirement {
         name: "python3-venv",
