@@ -87,7 +87,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "volumes",
         ],
     ),
-    ("bench", &["client", "pki", "proto"]),
+    ("bench", &["api", "client", "hub", "pki", "proto", "store"]),
     ("xtask", &[]),
 ];
 
