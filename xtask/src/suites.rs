@@ -43,6 +43,14 @@ pub const BENCHES: &[Suite] = &[
         environment: &[],
     },
     Suite {
+        name: "costs",
+        about: "what the hub on the embedded store costs without a transport: costs [OBJECTS]",
+        package: "orrery-bench",
+        target: Target::Program("bench-costs"),
+        arguments: &[],
+        environment: &[],
+    },
+    Suite {
         name: "fleet",
         about: "agents and workloads: delivery, states, lists, memory and storms, beside a peer's figures",
         package: "orrery-bench",

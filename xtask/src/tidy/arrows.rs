@@ -95,7 +95,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "volumes",
         ],
     ),
-    ("bench", &["client", "driver", "pki", "proto"]),
+    ("bench", &["api", "client", "driver", "hub", "pki", "proto", "store"]),
     ("xtask", &[]),
 ];
 
