@@ -40,7 +40,7 @@ async fn bind(world: &World, project: &str, role: &str, user: &str) {
 
 async fn secret(world: &World, project: &str, name: &str) {
     let data = [("password".to_owned(), b"hush".to_vec())].into_iter().collect();
-    let spec = core::SecretSpec { r#type: None, data };
+    let spec = core::SecretSpec { data, ..<_>::default() };
     let secret = core::Secret { metadata: meta(project, name), spec: Some(spec), ..<_>::default() };
     world.hub.resources().unwrap().create(&secret).await.unwrap();
 }
