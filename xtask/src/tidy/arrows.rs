@@ -93,7 +93,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "volumes",
         ],
     ),
-    ("bench", &["client", "pki", "proto"]),
+    ("bench", &["client", "driver", "pki", "proto"]),
     ("xtask", &[]),
 ];
 

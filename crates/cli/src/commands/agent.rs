@@ -48,6 +48,13 @@ pub struct Place<'a> {
     pub address: Option<IpAddr>,
 }
 
+impl<'a> Place<'a> {
+    /// One of which only the name is said.
+    pub fn named(name: &'a str) -> Self {
+        Self { name, labels: BTreeMap::new(), address: None }
+    }
+}
+
 /// An agent and its connection; it ends after `stop` was cancelled.
 pub fn start(
     place: Place<'_>,

@@ -52,8 +52,7 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
     server.spawn(&mut tasks)?;
 
     let stop_agent = CancellationToken::new();
-    let (name, on_stop) = (&arguments.name, OnStop::StopWorkloads);
-    let place = agent::Place { name, labels: <_>::default(), address: None };
+    let (place, on_stop) = (agent::Place::named(&arguments.name), OnStop::StopWorkloads);
     let agent = agent::start(place, folder, link, on_stop, stop_agent.clone())?;
     let context = Context {
         name: "local".to_owned(),

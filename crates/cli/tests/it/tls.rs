@@ -42,7 +42,7 @@ fn agent(home: &Home, name: &str, url: &str, tls: &[String]) -> Process {
     Process(command.spawn().unwrap())
 }
 
-fn with<'a>(command: &[&'a str], tls: &'a [String]) -> Vec<&'a str> {
+pub fn with<'a>(command: &[&'a str], tls: &'a [String]) -> Vec<&'a str> {
     command.iter().copied().chain(tls.iter().map(String::as_str)).collect()
 }
 

@@ -3,7 +3,7 @@ use super::HubApi;
 use crate::gate::{Asked, Caller, Gate};
 use crate::identity::Guard;
 use futures::stream::{BoxStream, StreamExt as _};
-use orrery_hub::Error;
+use orrery_hub::{Error, ObjectName};
 use orrery_proto::hub::v1 as wire;
 
 /// Cheap to clone.
@@ -16,6 +16,14 @@ pub struct Front {
 impl Front {
     pub fn new(api: HubApi, gate: Gate) -> Self {
         Self { api, gate }
+    }
+
+    /// Something that belongs to an object and is no resource itself, such as what it has written.
+    pub fn asked_of(&self, message: &str, subresource: &'static str, name: &ObjectName) -> Asked {
+        let kind = self.api.scheme().by_full_name(message);
+        let asked = kind.map(|kind| Asked::of("get", kind, &name.project, &name.name));
+        let asked = asked.unwrap_or_else(|| Asked::path("get", message));
+        Asked { subresource, ..asked }
     }
 
     pub fn gate(&self) -> &Gate {
@@ -74,9 +82,12 @@ impl Front {
         request: wire::WatchRequest,
     ) -> Result<BoxStream<'static, Result<wire::WatchResponse, Error>>, Error> {
         let asked = Asked::watch(self.api.scheme(), &request);
-        let watching = self.gate.watching(caller, &asked)?;
-        let events =
-            self.gate.through(caller, asked, self.api.of(&caller.peer).watch(request)).await?;
+        let kind = asked.kind.clone();
+        let opening = async {
+            let watching = self.gate.watching(caller, &kind)?;
+            Ok((watching, self.api.of(&caller.peer).watch(request).await?))
+        };
+        let (watching, events) = self.gate.through(caller, asked, opening).await?;
         // It is counted for as long as somebody listens.
         Ok(events.inspect(move |_| _ = &watching).boxed())
     }

@@ -10,7 +10,7 @@ use orrery_fleet::Fleet;
 use orrery_fleet::commander::handler::{Reply, Request};
 use orrery_fleet::commander::{Answer, CommandHandler};
 use orrery_fleet::middleware::Peer;
-use orrery_hub::Error;
+use orrery_hub::{Error, ObjectName};
 use orrery_proto::fleet::v1::LogsRequest;
 use orrery_proto::hub::v1::{self as wire, BackupChunk};
 use orrery_store::Engine;
@@ -39,11 +39,11 @@ impl Commands {
     }
 
     async fn logs(&self, caller: &Caller, request: LogsRequest) -> Answer {
-        let asked = Asked::path("get", "/logs");
+        let name = ObjectName::new(&request.project, &request.name);
+        let asked = self.front.asked_of("orrery.apps.v1.Workload", "log", &name);
         let guard = self.front.guard(caller);
         let logs = async {
-            let (project, name) = (&request.project, &request.name);
-            guard.check_resource("get", "workloads", "log", project, name)?;
+            guard.check_resource("get", "workloads", "log", &name.project, &name.name)?;
             self.fleet.logs_of(request).await
         };
         match self.front.gate().through(caller, asked, logs).await {

@@ -55,7 +55,7 @@ pub enum Sub {
 }
 
 impl Sub {
-    /// The word for it in access rules; empty for the object itself.
+    /// As access rules name it; empty for the object itself.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Part(Part::Main) => "",

@@ -11,6 +11,7 @@ mod joining;
 mod kube_rs;
 mod kubectl;
 mod limits;
+mod mesh;
 mod oidc;
 mod reading;
 mod replicas;
