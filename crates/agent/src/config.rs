@@ -22,10 +22,10 @@ pub struct AgentConfig {
     pub instance_id: String,
     /// Labels for the node.
     pub labels: BTreeMap<String, String>,
-    /// Address under which others reach what runs here; where the connection comes from when absent.
-    pub address: Option<std::net::IpAddr>,
     /// What mounts volumes on this host; without it, workloads with volumes do not run here.
     pub volumes: Option<Arc<dyn HostVolumes>>,
+    /// Address under which others reach what runs here; where the connection comes from when absent.
+    pub address: Option<std::net::IpAddr>,
 }
 
 impl AgentConfig {
@@ -43,8 +43,8 @@ impl AgentConfig {
             timing: Timing::default(),
             instance_id: uuid::Uuid::new_v4().to_string(),
             labels: BTreeMap::new(),
-            address: None,
             volumes: None,
+            address: None,
         }
     }
 }

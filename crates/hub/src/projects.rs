@@ -5,10 +5,12 @@
 //! to one name for ever, so that direction may be remembered.
 use crate::error::Error;
 use crate::keys::Keys;
+use crate::layers::project_end::Gone;
 use crate::refusal::from_store;
 use crate::store_accessor::decode;
+use futures::FutureExt as _;
 use orrery_api::Kind;
-use orrery_store::{Entry, Expect, Op, Snapshot, Store};
+use orrery_store::{Entry, Event, Expect, Op, Revision, Snapshot, Store, Watcher};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +20,7 @@ const REMEMBERED_MAX: usize = 10_000;
 
 #[derive(Debug)]
 struct Known {
-    modified: orrery_store::Revision,
+    modified: Revision,
     id: Arc<str>,
     terminating: bool,
 }
@@ -62,6 +64,13 @@ impl Projects {
         Ok(Project { id, terminating, guard })
     }
 
+    /// Ready when a project of this name is deleted, from now on.
+    pub fn gone(&self, name: &str) -> Result<Gone, Error> {
+        let key = self.keys.object("", name);
+        let watcher = self.store.watch(&key, self.store.revision()).map_err(from_store)?;
+        Ok(deletion(watcher, key).boxed())
+    }
+
     /// The name behind an id; the id itself where nobody knows any more.
     pub fn name_of(&self, id: &str) -> Arc<str> {
         if let Some(name) = self.names.lock().get(id) {
@@ -87,6 +96,19 @@ impl Projects {
         remember(&mut self.by_name.lock(), name.to_string(), known);
         remember(&mut self.names.lock(), id.clone(), name);
         Ok((id, terminating))
+    }
+}
+
+async fn deletion(mut watcher: Watcher, key: String) -> Result<Revision, Error> {
+    loop {
+        let batch = watcher.next().await.map_err(from_store)?;
+        let deleted = |event: &Arc<Event>| match &**event {
+            Event::Delete { previous, revision } if *previous.key == *key => Some(*revision),
+            Event::Delete { .. } | Event::Put { .. } => None,
+        };
+        if let Some(revision) = batch.events.iter().find_map(deleted) {
+            return Ok(revision);
+        }
     }
 }
 

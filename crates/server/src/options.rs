@@ -1,4 +1,5 @@
 //! What a server is told at its start.
+use crate::identity::IdentityOptions;
 use crate::machines::DriversListen;
 use crate::mesh::MeshSettings;
 use crate::operations::Operations;
@@ -53,9 +54,11 @@ pub struct ServerOptions {
     pub allow_plain: bool,
     /// The ending of our groups: `apps.<suffix>`.
     pub group_suffix: String,
-    pub mesh: MeshSettings,
+    /// The authority, joining, and what the server's own certificate says.
+    pub identity: IdentityOptions,
     /// What operators decide beside that.
     pub operations: Operations,
+    pub mesh: MeshSettings,
     /// The registry of storage controllers and the proxy to them.
     pub storage: StorageListen,
 }

@@ -77,6 +77,12 @@ pub const REQUIREMENTS: &[Requirement] = &[
         absent: Absent::Fails,
     },
     Requirement {
+        name: "nginx-light",
+        kind: Kind::Apt { program: "nginx" },
+        why: "the storage proxy is measured beside it",
+        absent: Absent::LeavesOut("none()"),
+    },
+    Requirement {
         name: "iproute2",
         kind: Kind::Apt { program: "ip" },
         why: "machines of the process driver have network namespaces",

@@ -5,7 +5,7 @@ use super::Dialect;
 use super::resource::ApiResource;
 use crate::scheme::Scheme;
 
-const PROJECT: &str = "orrery.core.v1.Project";
+pub(super) const PROJECT: &str = "orrery.core.v1.Project";
 const EVENT: &str = "orrery.core.v1.Event";
 const NAMESPACE_SCHEMA: &str = "core.v1.Namespace";
 const EVENT_SCHEMA: &str = "core.v1.Event";

@@ -57,16 +57,18 @@ impl Operation {
 #[derive(Clone)]
 pub(super) struct Content {
     pub schema: String,
+    /// What it can be as well, where a dialect can say so.
+    pub or: Option<String>,
     pub types: &'static [&'static str],
 }
 
 impl Content {
     fn object(schema: &str) -> Self {
-        Self { schema: schema.to_owned(), types: OBJECT_TYPES }
+        Self::new(schema, OBJECT_TYPES)
     }
 
     fn new(schema: &str, types: &'static [&'static str]) -> Self {
-        Self { schema: schema.to_owned(), types }
+        Self { schema: schema.to_owned(), or: None, types }
     }
 }
 
@@ -254,9 +256,11 @@ fn object(resource: &ApiResource, part: &str) -> Vec<Operation> {
         ..operation(resource, "patch", "patch", part, vec![DRY_RUN, MANAGER, VALIDATION, FORCE])
     });
     if part.is_empty() {
+        // What waits for its finalizers is shown as it is; what is gone is only told of.
+        let deleted = Content { or: Some(resource.schema.clone()), ..Content::object(STATUS) };
         operations.push(Operation {
             body: vec![Content::object(DELETE_OPTIONS)],
-            answers: vec![("200", "OK", Content::object(STATUS))],
+            answers: vec![("200", "OK", deleted)],
             ..operation(resource, "delete", "delete", part, vec![DRY_RUN, PROPAGATION])
         });
     }

@@ -42,7 +42,7 @@ impl ApiResource {
             plural: kind.plural().to_owned(),
             namespaced: !kind.cluster_scoped(),
             writable: !kind.server_owned(),
-            delete_collection: !kind.server_owned(),
+            delete_collection: !kind.server_owned() && kind.full_name() != core::PROJECT,
             has_status: kind.has_status(),
             has_scale: kind.scale().is_some(),
             has_artifacts: kind.has_artifacts(),

@@ -78,7 +78,7 @@ fn operation(resource: &ApiResource, operation: &Operation) -> Value {
         let answer = json!({ "description": description, "content": content });
         answers.insert((*code).to_owned(), answer);
     }
-    let refused = content(meta::STATUS, &OBJECT_TYPES[..1]);
+    let refused = content(&Dialect::V3.reference(meta::STATUS), &OBJECT_TYPES[..1]);
     answers.insert("default".to_owned(), json!({ "description": "Refused", "content": refused }));
     written["responses"] = Value::Object(answers);
     written["x-kubernetes-action"] = json!(operation.action);
@@ -87,15 +87,22 @@ fn operation(resource: &ApiResource, operation: &Operation) -> Value {
 }
 
 fn contents(all: &[Content]) -> Value {
-    let each = all.iter().filter_map(|one| match content(&one.schema, one.types) {
-        Value::Object(fields) => Some(fields),
-        _ => None,
+    let each = all.iter().flat_map(|one| {
+        let schema = match &one.or {
+            None => Dialect::V3.reference(&one.schema),
+            Some(or) => {
+                json!({ "anyOf": [Dialect::V3.reference(&one.schema), Dialect::V3.reference(or)] })
+            }
+        };
+        match content(&schema, one.types) {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
+        }
     });
-    Value::Object(each.flatten().collect())
+    Value::Object(each.collect())
 }
 
-fn content(schema: &str, types: &[&str]) -> Value {
-    let reference = Dialect::V3.reference(schema);
-    let each = types.iter().map(|media| ((*media).to_owned(), json!({ "schema": reference })));
+fn content(schema: &Value, types: &[&str]) -> Value {
+    let each = types.iter().map(|media| ((*media).to_owned(), json!({ "schema": schema })));
     Value::Object(each.collect())
 }

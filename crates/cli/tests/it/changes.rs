@@ -205,3 +205,40 @@ fn resources_are_deleted_by_label_and_all_at_once() {
     home.orrery(&["delete", "workloads", "--all", "--timeout", "60s"]).good();
     assert_eq!(names(&home), "");
 }
+
+/// Many are on their way at once; what is said keeps the order of the file, projects come first, and
+/// what is refused is said for each without keeping back the rest.
+#[test]
+fn many_resources_are_applied_side_by_side() {
+    let home = Home::new();
+    let _up = home.up();
+    let place = |text: String| text.replace("project: default", "project: late");
+    let mut file: Vec<String> =
+        (0..150).map(|n| place(workload(&format!("w{n:03}"), "many"))).collect();
+    for (at, n) in [(40, 0), (90, 1)] {
+        let lost =
+            workload(&format!("lost{n}"), "many").replace("project: default", "project: lost");
+        file.insert(at, lost);
+    }
+    // Twice the same: the last one stays.
+    file.push(place(workload("w000", "last")));
+    file.push("apiVersion: core.orrery.dev/v1\nkind: Project\nmetadata: {name: late}\n".to_owned());
+    let file = home.write("many.yaml", file.join("---\n"));
+    let done = home.orrery(&["apply", "-f", file.to_str().unwrap()]);
+    let lines: Vec<String> = done.out.lines().map(str::to_owned).collect();
+    assert_eq!(lines[0], "project/late created");
+    let expected = (0..150).map(|n| format!("workload/w{n:03} created"));
+    let expected: Vec<String> = expected.chain(["workload/w000 changed".to_owned()]).collect();
+    assert_eq!(lines[1..], expected);
+    let said = done.bad(1);
+    for name in ["lost0", "lost1"] {
+        assert!(
+            said.contains(&format!("apply workload/{name}: project \"lost\" not found")),
+            "{said}"
+        );
+    }
+    let first = home.orrery(&["get", "workload", "w000", "-p", "late", "-o", "json"]).good();
+    assert!(first.contains("\"set\": \"last\""), "{first}");
+    let again = home.orrery(&["apply", "-f", file.to_str().unwrap(), "--dry-run"]);
+    assert!(again.out.contains("w149 unchanged (dry run)"), "{}{}", again.out, again.err);
+}

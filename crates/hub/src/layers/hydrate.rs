@@ -1,6 +1,7 @@
 //! Project names outside, project ids inside.
 use crate::accessor::{Accessor, WatchStream};
 use crate::error::Error;
+use crate::layers::project_end::until_gone;
 use crate::options::{
     Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, ObjectName, Page,
     Precondition, StatusOptions, WatchOptions,
@@ -191,6 +192,8 @@ impl Accessor for Hydrate {
         &self,
         mut options: WatchOptions,
     ) -> Result<WatchStream<Encoded>, Error> {
+        let within = options.project.as_deref().filter(|_| !self.cluster_scoped());
+        let gone = within.map(|project| self.projects.gone(project)).transpose()?;
         if let Some(project) = &options.project {
             options.project = Some(self.id_of(project).await?);
         }
@@ -199,6 +202,10 @@ impl Accessor for Hydrate {
         let events = self.inner.watch_encoded(options).await?;
         let shown = move |found: Encoded| {
             found.view(|found| dehydrated(&projects, found)).map_err(unreadable)
+        };
+        let events = match gone {
+            Some(gone) => until_gone(events, gone),
+            None => events,
         };
         Ok(events.map(move |event| event?.try_map(&shown)).boxed())
     }

@@ -2,3 +2,4 @@
 pub mod admission;
 pub mod fence;
 pub mod hydrate;
+pub mod project_end;

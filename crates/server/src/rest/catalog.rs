@@ -3,7 +3,8 @@ use super::resource::{Face, Resource};
 use orrery_hub::{Error, Hub};
 use std::sync::Arc;
 
-const PROJECT: &str = "orrery.core.v1.Project";
+/// The message of projects.
+pub const PROJECT: &str = "orrery.core.v1.Project";
 const EVENT: &str = "orrery.core.v1.Event";
 
 /// All resources of a server.

@@ -115,28 +115,58 @@ fn read_options(options: &Value, wanted: &mut Wanted) -> Result<(), Failure> {
     if !options.is_object() {
         return Err(Failure::bad_request("the body of a deletion holds DeleteOptions"));
     }
-    match options.get("kind").and_then(Value::as_str) {
-        None | Some("" | "DeleteOptions") => {}
+    of_type(options, "apiVersion", "a text", Value::is_string)?;
+    match text(options, "kind")?.as_deref() {
+        None | Some("DeleteOptions") => {}
         Some(other) => {
             return Err(Failure::bad_request(format!("{other} is not DeleteOptions")));
         }
     }
-    let text = |pointer: &str| {
-        let found = options.pointer(pointer).and_then(Value::as_str);
-        found.filter(|text| !text.is_empty()).map(str::to_owned)
-    };
     for value in options.get("dryRun").and_then(Value::as_array).into_iter().flatten() {
         wanted.dry_run |= query::dry_run(value.as_str().unwrap_or("?"))?;
     }
-    let policy = propagation(text("/propagationPolicy").as_deref())?;
-    wanted.propagation = policy.or(wanted.propagation);
-    wanted.uid = text("/preconditions/uid");
-    let revision = text("/preconditions/resourceVersion");
+    of_type(options, "dryRun", "a list", Value::is_array)?;
+    of_type(options, "gracePeriodSeconds", "a whole number", Value::is_i64)?;
+    of_type(options, "preconditions", "an object", Value::is_object)?;
+    of_type(options, "orphanDependents", "true or false", Value::is_boolean)?;
+    // What the policy was before it had a name.
+    let older = options.get("orphanDependents").and_then(Value::as_bool);
+    let older = older.map(|orphan| match orphan {
+        true => Propagation::Orphan,
+        false => Propagation::Background,
+    });
+    let policy = propagation(text(options, "propagationPolicy")?.as_deref())?;
+    wanted.propagation = policy.or(older).or(wanted.propagation);
+    let conditions = options.get("preconditions").unwrap_or(&Value::Null);
+    wanted.uid = text(conditions, "uid")?;
+    let revision = text(conditions, "resourceVersion")?;
     let parse = |text: String| {
         text.parse().map_err(|_| Failure::bad_request(format!("{text:?} is no resourceVersion")))
     };
     wanted.revision = revision.map(parse).transpose()?;
     Ok(())
+}
+
+/// What is there must be of its type; `null` is as good as absent.
+fn of_type(
+    options: &Value,
+    key: &str,
+    what: &str,
+    fits: impl Fn(&Value) -> bool,
+) -> Result<(), Failure> {
+    match options.get(key) {
+        Some(found) if !found.is_null() && !fits(found) => {
+            Err(Failure::bad_request(format!("DeleteOptions: {key} must be {what}")))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// A text that is there and not empty.
+fn text(options: &Value, key: &str) -> Result<Option<String>, Failure> {
+    of_type(options, key, "a text", Value::is_string)?;
+    let found = options.get(key).and_then(Value::as_str);
+    Ok(found.filter(|text| !text.is_empty()).map(str::to_owned))
 }
 
 /// What becomes of the objects that belong to this one. A grace period has no meaning for kinds that
@@ -185,6 +215,12 @@ mod tests {
             (json!([]), 400),
             (json!({ "kind": "Workload" }), 400),
             (json!({ "preconditions": { "resourceVersion": "x" } }), 400),
+            (json!({ "preconditions": { "resourceVersion": {} } }), 400),
+            (json!({ "preconditions": [] }), 400),
+            (json!({ "dryRun": "All" }), 400),
+            (json!({ "gracePeriodSeconds": "now" }), 400),
+            (json!({ "kind": 1 }), 400),
+            (json!({ "apiVersion": 1 }), 400),
             (json!({ "dryRun": ["Some"] }), 422),
             (json!({ "propagationPolicy": "Sideways" }), 422),
         ];

@@ -54,6 +54,18 @@ pub enum Sub {
     Artifact(String),
 }
 
+impl Sub {
+    /// As access rules name it; empty for the object itself.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Part(Part::Main) => "",
+            Self::Part(Part::Status) => "status",
+            Self::Scale => "scale",
+            Self::Artifacts | Self::Artifact(_) => "artifacts",
+        }
+    }
+}
+
 /// The parts of a path between its slashes, decoded; `None` when it is no text.
 pub fn segments(path: &str) -> Option<Vec<String>> {
     path.split('/')

@@ -3,6 +3,7 @@
 //! Most kinds show themselves as they are. Two also have a second face in the core group, because
 //! every tool of this field looks for it there: a project is a `v1 Namespace`, and an event is a
 //! `v1 Event`. A face changes names and shape at the border and nothing else.
+use super::catalog::PROJECT;
 use super::faces;
 use super::failure::Failure;
 use orrery_api::{JsonOptions, Kind, Object, ScaleFields, Scheme};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 const READ: &[&str] = &["get", "list", "watch"];
 const ALL: &[&str] =
     &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-/// A namespace is worth a request of its own; they are not deleted by the dozen.
+/// A project is worth a request of its own; they are not deleted by the dozen.
 const NAMESPACE: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,6 +127,7 @@ impl Resource {
             return READ;
         }
         match self.face {
+            Face::Own if self.kind.full_name() == PROJECT => NAMESPACE,
             Face::Own | Face::CoreEvent => ALL,
             Face::Namespace => NAMESPACE,
         }

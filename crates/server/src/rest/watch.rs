@@ -9,6 +9,7 @@
 //! history, and one that is too slow is told so (410) and lists again.
 use super::accept::Form;
 use super::call::Call;
+use super::catalog::PROJECT;
 use super::failure::Failure;
 use super::query::{Query, Version};
 use super::render::Renderer;
@@ -41,6 +42,9 @@ pub async fn watch(call: &Call, project: Option<String>) -> Result<Response, Fai
     };
     let body = match call.resource.accessor.watch_encoded(options).await {
         Ok(events) => Body::from_stream(lines(call, events, selection)),
+        Err(orrery_hub::Error::ProjectNotFound { project }) => {
+            Body::from_stream(lines(call, nothing_yet(call, project).await?, selection))
+        }
         // Under this dialect a watch that cannot begin is a stream with one event.
         Err(error @ orrery_hub::Error::Expired { .. }) => {
             let failure = Failure::of(error, &call.resource, "");
@@ -54,6 +58,25 @@ pub async fn watch(call: &Call, project: Option<String>) -> Result<Response, Fai
     let no_cache = HeaderValue::from_static("no-cache, private");
     response.headers_mut().insert(header::CACHE_CONTROL, no_cache);
     Ok(response)
+}
+
+/// A watch in a project that is not there has nothing to tell, which is no error in this dialect. It
+/// ends when there is such a project: whoever comes back from where it was misses nothing.
+async fn nothing_yet(call: &Call, project: String) -> Result<WatchStream<Encoded>, Failure> {
+    let kind = call.hub.scheme().by_full_name(PROJECT);
+    let kind = kind.ok_or_else(|| Failure::internal("projects are not registered"))?;
+    let failed = |error| Failure::of(error, &call.resource, "");
+    let projects = call.hub.accessor(kind).map_err(failed)?;
+    let options = WatchOptions { name: Some(project), ..WatchOptions::default() };
+    let appears = projects.watch_encoded(options).await.map_err(failed)?;
+    let absent = |event: &Result<WatchEvent<Encoded>, _>| match event {
+        Ok(WatchEvent::Bookmark(_) | WatchEvent::Deleted(_)) | Err(_) => true,
+        Ok(WatchEvent::Added(_) | WatchEvent::Modified(_)) => false,
+    };
+    let quiet =
+        |event: &Result<WatchEvent<Encoded>, _>| !matches!(event, Ok(WatchEvent::Deleted(_)));
+    let appears = appears.take_while(move |event| std::future::ready(absent(event)));
+    Ok(appears.filter(move |event| std::future::ready(quiet(event))).boxed())
 }
 
 /// The revision to go on from; none where the present state comes first.
@@ -99,6 +122,10 @@ fn lines(
 /// What watchers that get the same lines have in common. Tables show ages, so each has its own.
 fn shared_form(call: &Call) -> Option<Arc<str>> {
     let resource = &call.resource;
+    if resource.kind.has_secrets() && !call.guard.sees_everything() {
+        // What one may see, another may not.
+        return None;
+    }
     match call.form {
         Form::Json | Form::Yaml | Form::Metadata(_) => {
             let (face, form) = (resource.face, call.form);

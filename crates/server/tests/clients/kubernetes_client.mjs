@@ -60,6 +60,24 @@ await assert.rejects(
   (error) => error.code === 409,
 );
 
+// A field of another manager is not changed unforced.
+const other = { ...workload("applied"), spec: { ...workload("applied").spec, stopGraceSeconds: 7 } };
+const declare = (fieldManager, body, force) =>
+  objects.patchNamespacedCustomObject({ ...place, name: "applied", body, fieldManager, force }, apply);
+await declare("js", other, true);
+const disputed = { ...other, spec: { ...other.spec, stopGraceSeconds: 8 } };
+await assert.rejects(declare("another", disputed, false), (error) => error.code === 409);
+assert.equal((await declare("another", disputed, true)).spec.stopGraceSeconds, 8);
+
+const counted = workload("scaled");
+counted.spec.placement = { selector: { matchLabels: { a: "b" } }, replicas: 2 };
+await objects.createNamespacedCustomObject({ ...place, body: counted });
+const scaled = { ...place, name: "scaled", body: { spec: { replicas: 3 } } };
+await objects.patchNamespacedCustomObjectScale(scaled, merge);
+const scale = await objects.getNamespacedCustomObjectScale({ ...place, name: "scaled" });
+assert.equal(scale.spec.replicas, 3);
+await objects.deleteNamespacedCustomObject({ ...place, name: "scaled" });
+
 const generic = k8s.KubernetesObjectApi.makeApiClient(config);
 const read = await generic.read({ ...workload("js"), metadata: { name: "js", namespace: "default" } });
 assert.equal(read.metadata.name, "js");

@@ -44,6 +44,65 @@ def custom_objects(api_client):
         assert refused.status in (400, 404), refused
 
 
+def counted(name, replicas):
+    placement = {"selector": {"matchLabels": {"a": "b"}}, "replicas": replicas}
+    return dict(workload(name), spec={"process": {"command": "sleep"}, "placement": placement})
+
+
+def scales(api_client):
+    api = client.CustomObjectsApi(api_client)
+    place = (GROUP, VERSION, PROJECT, PLURAL)
+    api.create_namespaced_custom_object(*place, counted("scaled", 2))
+    scale = api.get_namespaced_custom_object_scale(*place, "scaled")
+    assert scale["kind"] == "Scale" and scale["spec"]["replicas"] == 2, scale
+    api.patch_namespaced_custom_object_scale(*place, "scaled", {"spec": {"replicas": 5}})
+    found = api.get_namespaced_custom_object(*place, "scaled")
+    assert found["spec"]["placement"]["replicas"] == 5, found
+    status = {"status": {"message": "hello"}}
+    patched = api.patch_namespaced_custom_object_status(*place, "scaled", status)
+    assert patched["spec"]["placement"]["replicas"] == 5, patched
+    api.delete_namespaced_custom_object(*place, "scaled")
+
+
+def pages(api_client):
+    api = client.CustomObjectsApi(api_client)
+    place = (GROUP, VERSION, PROJECT, PLURAL)
+    for number in range(5):
+        api.create_namespaced_custom_object(*place, workload(f"page-{number}"))
+    seen, token = [], None
+    while token != "":
+        options = {"_continue": token} if token else {}
+        page = api.list_namespaced_custom_object(*place, limit=2, **options)
+        seen += [item["metadata"]["name"] for item in page["items"]]
+        left = page["metadata"].get("remainingItemCount", 0)
+        token = page["metadata"].get("continue", "")
+        assert left == max(5 - len(seen), 0), page["metadata"]
+    assert seen == [f"page-{number}" for number in range(5)], seen
+    api.delete_collection_namespaced_custom_object(*place)
+
+
+def conflicts(api_client):
+    found = dynamic.DynamicClient(api_client)
+    api = found.resources.get(api_version=f"{GROUP}/{VERSION}", kind="Workload")
+
+    def declare(manager, seconds, force=False):
+        body = workload("disputed")
+        body["spec"]["stopGraceSeconds"] = seconds
+        return api.server_side_apply(
+            body=body, name="disputed", namespace=PROJECT,
+            field_manager=manager, force_conflicts=force,
+        )
+
+    declare("one", 1)
+    try:
+        declare("two", 2)
+        raise AssertionError("a field of another manager must not be changed")
+    except ConflictError as refused:
+        assert "stopGraceSeconds" in str(refused), refused
+    assert declare("two", 2, force=True).spec.stopGraceSeconds == 2
+    api.delete(name="disputed", namespace=PROJECT)
+
+
 def dynamic_client(api_client):
     found = dynamic.DynamicClient(api_client)
     api = found.resources.get(api_version=f"{GROUP}/{VERSION}", kind="Workload")
@@ -104,6 +163,9 @@ def main():
     configuration.host = sys.argv[1]
     with ApiClient(configuration) as api_client:
         custom_objects(api_client)
+        scales(api_client)
+        pages(api_client)
+        conflicts(api_client)
         dynamic_client(api_client)
         typed_core(api_client)
     print("all good")

@@ -17,8 +17,9 @@ fn script(name: &str) -> PathBuf {
 
 async fn run(mut command: Command) {
     command.kill_on_drop(true);
-    // Some of them make hundreds of requests.
-    let said = tokio::time::timeout(5 * PATIENCE, command.output()).await;
+    // Some of them make thousands of requests; a soak makes many more.
+    let soak = std::env::var("ORRERY_SOAK").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
+    let said = tokio::time::timeout(10 * PATIENCE * soak, command.output()).await;
     let said = said.expect("it ends in time").expect("it runs");
     let (out, err) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
     assert!(said.status.success(), "{out}{err}");

@@ -3,7 +3,7 @@
 //! Where kubectl is the dispatcher of a cloud SDK, the real one beside it is used. An older kubectl
 //! (Debian's) does what it can: each test says which version it needs.
 use crate::support::{PATIENCE, World};
-use orrery_pki::{Authority, IssueRequest, Role, Validity};
+use orrery_pki::{ADMINS, Authority, IssueRequest, Role, Validity};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -292,6 +292,74 @@ async fn kubectl_waits_and_deletes() {
 }
 
 #[tokio::test]
+async fn kubectl_scales() {
+    let k = Kubectl::start().await;
+    let counted =
+        WORKLOAD.replace("{nodes: [n1]}", "{selector: {matchLabels: {a: b}}, replicas: 2}");
+    k.pipe(&["apply", "-f", "-"], &counted).await.good();
+    assert!(k.good(&["scale", "wl", "web", "--replicas=3"]).await.contains("web scaled"));
+    let when = ["scale", "wl/web", "--current-replicas=3", "--replicas=0"];
+    assert!(k.good(&when).await.contains("web scaled"));
+    k.run(&when).await.bad("Expected replicas to be 3, was 0");
+    k.run(&["scale", "wl/web", "--replicas=99999"]).await.bad("spec.placement.replicas");
+    if 24 <= k.minor {
+        let scale = k.good(&["get", "wl", "web", "--subresource=scale"]).await;
+        assert!(scale.contains("DESIRED") && scale.contains("AVAILABLE"), "{scale}");
+    }
+    let placed = WORKLOAD.replace("name: web", "name: pinned");
+    k.pipe(&["apply", "-f", "-"], &placed).await.good();
+    k.run(&["scale", "wl/pinned", "--replicas=3"]).await.bad("The Workload \"pinned\" is invalid");
+}
+
+/// The verbs that are left, each as people use it.
+#[tokio::test]
+async fn kubectl_does_the_rest() {
+    let k = Kubectl::start().await;
+    k.good(&["apply", "-f", "web.yaml"]).await;
+    assert!(k.good(&["explain", "wl", "--recursive"]).await.contains("matchLabels"));
+    assert!(k.good(&["apply", "view-last-applied", "wl/web"]).await.contains("command: sleep"));
+    assert!(k.good(&["label", "wl", "web", "--list"]).await.contains("app=web"));
+    let prune = [
+        "apply",
+        "-f",
+        "web.yaml",
+        "--prune",
+        "-l",
+        "app=web",
+        "--prune-whitelist=apps.orrery.dev/v1/Workload",
+    ];
+    let prune_since_26 = [
+        "apply",
+        "-f",
+        "web.yaml",
+        "--prune",
+        "-l",
+        "app=web",
+        "--prune-allowlist=apps.orrery.dev/v1/Workload",
+    ];
+    let other = WORKLOAD.replace("name: web", "name: other");
+    k.pipe(&["apply", "-f", "-"], &other).await.good();
+    let pruned = k.good(if k.minor < 26 { &prune } else { &prune_since_26 }).await;
+    assert!(pruned.contains("workload.apps.orrery.dev/other pruned"), "{pruned}");
+    assert!(k.good(&["delete", "wl", "web", "--dry-run=server"]).await.contains("server dry run"));
+    let grace = ["delete", "wl", "web", "--grace-period=0", "--force"];
+    assert!(k.good(&grace).await.contains("deleted"));
+    assert_eq!(k.good(&["get", "--raw", "/livez"]).await, "ok");
+    let ready = k.good(&["get", "--raw", "/readyz?verbose"]).await;
+    assert!(ready.contains("[+]store ok") && ready.ends_with("readyz check passed\n"), "{ready}");
+    k.good(&["get", "wl", "--chunk-size=1", "-A", "--ignore-not-found"]).await;
+    if 24 <= k.minor {
+        k.good(&["create", "-f", "web.yaml"]).await;
+        let status = "{\"status\":{\"message\":\"hello\"}}";
+        let patch = ["patch", "wl", "web", "--subresource=status", "--type=merge", "-p", status];
+        assert!(k.good(&patch).await.contains("web patched"));
+    }
+    if 31 <= k.minor {
+        k.good(&["wait", "wl/web", "--for=create", "--timeout=30s"]).await;
+    }
+}
+
+#[tokio::test]
 async fn kubectl_asks_what_it_may_do() {
     let k = Kubectl::start().await;
     assert_eq!(k.good(&["auth", "can-i", "create", "workloads"]).await, "yes\n");
@@ -317,7 +385,7 @@ async fn kubectl_shows_its_certificate() {
     let validity = Validity::starting(now(), Duration::from_secs(3600));
     let authority = Authority::generate(&domain, validity).expect("an authority");
     let issue = |role, name: &str| {
-        let request = IssueRequest::new(role, name).ip(Ipv4Addr::LOCALHOST);
+        let request = IssueRequest::new(role, name).ip(Ipv4Addr::LOCALHOST).group(ADMINS);
         let issued = authority.issue(&request, validity).expect("issued");
         issued.write_to(&folder.path().join(name)).expect("written")
     };

@@ -73,14 +73,15 @@ impl World {
     /// As operators decide.
     pub async fn operated(tls: TlsFiles, operations: Operations) -> Self {
         let options = ServerOptions {
+            identity: <_>::default(),
             drivers: orrery_server::DriversListen::Off,
             listen: ([127, 0, 0, 1], 0).into(),
             store: StoreOptions::Memory,
             tls,
             allow_plain: false,
             group_suffix: "orrery.dev".into(),
-            mesh: <_>::default(),
             operations,
+            mesh: <_>::default(),
             storage: StorageListen::Default { needed: true },
         };
         let server = Server::open(options).await.expect("a server");

@@ -1,5 +1,5 @@
 //! Watches: what they begin with, what they tell, and how they end.
-use crate::support::{MERGE, TABLE, WORKLOADS, World};
+use crate::support::{MERGE, TABLE, WORKLOADS, World, project, workload};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
@@ -100,6 +100,40 @@ async fn a_watch_ends_when_its_time_is_over() {
     let world = World::start().await;
     let mut events = world.watch(&format!("{WORKLOADS}?watch=true&timeoutSeconds=1"), JSON).await;
     assert_eq!(events.next().await, None, "a clean end");
+}
+
+/// Clients begin to watch before a project is made, and after it is made again.
+#[tokio::test]
+async fn a_watch_follows_the_name_of_its_project() {
+    let world = World::start().await;
+    let (projects, inside) =
+        ("/apis/core.orrery.dev/v1/projects", "/apis/apps.orrery.dev/v1/namespaces/late/workloads");
+    let list = world.get(inside).await.expect(200);
+    let version = list["metadata"]["resourceVersion"].as_str().expect("text").to_owned();
+    let watch = format!("{inside}?watch=true&resourceVersion={version}");
+    let mut early = world.watch(&watch, JSON).await;
+    world.post(projects, &project("late")).await.expect(201);
+    assert_eq!(early.next().await, None, "it ends, so that its client comes back");
+    let mut events = world.watch(&watch, JSON).await;
+    world.post(inside, &workload("a")).await.expect(201);
+    let first = events.next().await.expect("an event");
+    assert_eq!(
+        (&first["type"], &first["object"]["metadata"]["name"]),
+        (&json!("ADDED"), &json!("a"))
+    );
+    world.delete(&format!("{projects}/late"), &json!({})).await.expect(200);
+    let mut kinds = Vec::new();
+    while let Some(event) = events.next().await {
+        kinds.push(event["type"].as_str().expect("a type").to_owned());
+    }
+    let last: Vec<&str> = kinds.iter().rev().take(2).map(String::as_str).collect();
+    assert_eq!(last, ["ERROR", "DELETED"], "what was in it goes first: {kinds:?}");
+    let path = format!(
+        "{inside}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    );
+    let mut gone = world.watch(&path, JSON).await;
+    let end = gone.next().await.expect("a bookmark");
+    assert_eq!(end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
 }
 
 #[tokio::test]
