@@ -223,7 +223,7 @@ impl Server {
                 self.identities.authorities().clone(),
                 tasks,
             )?;
-        let mesh = self.mesh.spawn(&self.hub, &self.id, tasks)?;
+        let mesh = self.mesh.spawn(&self.hub, &self.id, self.identities.authorities(), tasks)?;
         self.spawn_leases(&fleet, machines, &mesh, tasks);
         self.spawn_operations(tasks);
         let gate = self.gate.clone();
