@@ -82,6 +82,7 @@ pub(crate) struct MetaFields {
     pub deletion_timestamp: FieldDescriptor,
     pub finalizers: FieldDescriptor,
     pub managed_fields: FieldDescriptor,
+    pub owner_references: FieldDescriptor,
 }
 
 impl Kind {
@@ -338,6 +339,7 @@ impl MetaFields {
             deletion_timestamp: get("deletion_timestamp")?,
             finalizers: get("finalizers")?,
             managed_fields: get("managed_fields")?,
+            owner_references: get("owner_references")?,
         })
     }
 }

@@ -140,7 +140,8 @@ fn ask(
         certificate: line.path("certificate"),
         key: line.path("key"),
     };
-    let connection = Connection { server: line.option("server"), tls };
+    let token_file = line.option("token-file").map(Into::into);
+    let connection = Connection { server: line.option("server"), tls, token_file };
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return Vec::new();
     };

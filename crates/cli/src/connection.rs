@@ -36,13 +36,20 @@ impl Target {
             (context.root, context.certificate, context.key) =
                 (files.root, files.certificate, files.key);
         }
+        if let Some(file) = &connection.token_file {
+            (context.certificate, context.key) = (None, None);
+            context.token_file = Some(file.clone());
+        }
         Ok(Self { context })
     }
 
     pub async fn connect(&self) -> anyhow::Result<Commander> {
-        let tls = self.context.tls_files().load()?;
-        let endpoint = Endpoint::new(&self.context.server, tls)?;
-        Ok(Commander::connect(&endpoint).await?)
+        Ok(Commander::connect(&self.endpoint()?).await?)
+    }
+
+    /// The server, for what does not go through the commander connection.
+    pub fn endpoint(&self) -> anyhow::Result<Endpoint> {
+        endpoint(&self.context)
     }
 
     /// Where the server is and who speaks.
@@ -69,4 +76,15 @@ pub fn remember(global: &Global, context: Context) -> anyhow::Result<std::path::
         contexts.save(&path).context("remember how to reach this server")?;
     }
     Ok(path)
+}
+
+/// The server of a context, and what is shown to it: certificates, a token, or nothing.
+pub fn endpoint(context: &Context) -> anyhow::Result<Endpoint> {
+    let Context { server, root, token_file, .. } = context;
+    let Some(file) = token_file else {
+        return Ok(Endpoint::new(server, context.tls_files().load()?)?);
+    };
+    let token = orrery_pki::read_pem_file(file).context("read the access token")?;
+    let root = root.as_deref().map(orrery_pki::rooted_client_config).transpose()?;
+    Ok(Endpoint::with_token(server, root, token.trim())?)
 }

@@ -17,6 +17,7 @@ mod definitions;
 mod exit;
 mod figures;
 mod hiding;
+mod identity;
 mod kinds;
 mod logging;
 mod manifests;

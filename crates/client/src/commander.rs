@@ -61,7 +61,8 @@ impl Commander {
         let (requests, outgoing) = mpsc::channel(WAITING_MAX);
         // The channel is new and has room.
         let _ = requests.try_send(message(0, Request::Hello(hello)));
-        let response = client.connect_commander(ReceiverStream::new(outgoing)).await;
+        let response =
+            client.connect_commander(endpoint.request(ReceiverStream::new(outgoing))).await;
         let response = response.map_err(|status| Error::from_status(&server, &status))?;
         let mut incoming = response.into_inner();
         match incoming.next().await {

@@ -33,6 +33,9 @@ pub struct Context {
     pub certificate: Option<PathBuf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<PathBuf>,
+    /// File of the access token that is shown instead of a certificate.
+    #[serde(default, rename = "tokenFile", skip_serializing_if = "Option::is_none")]
+    pub token_file: Option<PathBuf>,
 }
 
 #[derive(Debug, thiserror::Error)]

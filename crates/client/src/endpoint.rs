@@ -1,11 +1,13 @@
 //! Where a server is, and how to reach it.
 use crate::error::Error;
 use hyper_util::rt::TokioIo;
-use orrery_pki::TlsMaterial;
+use orrery_pki::{Fingerprint, LiveTls, TlsMaterial, pinned_client_config};
 use rustls_pki_types::ServerName;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
 use tonic::transport::{Channel, Uri};
 use tower::service_fn;
 
@@ -20,12 +22,87 @@ const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     uri: Uri,
-    tls: Option<TlsMaterial>,
+    tls: Option<Trust>,
+    token: Option<Token>,
+}
+
+/// A token to show with each call. `Debug` leaves it out.
+#[derive(Clone)]
+struct Token(String);
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+/// How a server is known, and what is shown to it.
+#[derive(Clone, Debug)]
+enum Trust {
+    /// By the root; our certificate is shown as it is when the connection is opened.
+    Live(LiveTls),
+    /// By the hash of its authority; we have nothing to show yet.
+    Pinned(Fingerprint),
+    /// By the root; a token is shown instead of a certificate.
+    Rooted(Arc<ClientConfig>),
+}
+
+impl Trust {
+    fn config(&self) -> Arc<ClientConfig> {
+        match self {
+            Self::Live(live) => {
+                if let Err(error) = live.refresh() {
+                    tracing::error!(%error, "the changed certificate cannot be used, going on with the old one");
+                }
+                live.client_config()
+            }
+            Self::Pinned(authority) => pinned_client_config(*authority),
+            Self::Rooted(config) => config.clone(),
+        }
+    }
 }
 
 impl Endpoint {
     /// `https` needs TLS material, and TLS material needs `https`.
     pub fn new(address: &str, tls: Option<TlsMaterial>) -> Result<Self, Error> {
+        Self::live(address, tls.map(LiveTls::new))
+    }
+
+    /// The same with material that may change; each connection is opened with what is current.
+    pub fn live(address: &str, tls: Option<LiveTls>) -> Result<Self, Error> {
+        Self::with(address, tls.map(Trust::Live))
+    }
+
+    /// A server of which nothing is known but the hash of its authority's certificate.
+    pub fn pinned(address: &str, authority: Fingerprint) -> Result<Self, Error> {
+        Self::with(address, Some(Trust::Pinned(authority)))
+    }
+
+    /// A server that is shown a token. `root` says whom to trust, for `https`.
+    pub fn with_token(
+        address: &str,
+        root: Option<Arc<ClientConfig>>,
+        token: &str,
+    ) -> Result<Self, Error> {
+        let endpoint = Self::with(address, root.map(Trust::Rooted))?;
+        if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(Error::BadToken);
+        }
+        Ok(Self { token: Some(Token(token.to_owned())), ..endpoint })
+    }
+
+    /// A call, with the token where there is one.
+    pub(crate) fn request<T>(&self, message: T) -> tonic::Request<T> {
+        let mut request = tonic::Request::new(message);
+        if let Some(Token(token)) = &self.token
+            && let Ok(value) = format!("Bearer {token}").parse()
+        {
+            request.metadata_mut().insert("authorization", value);
+        }
+        request
+    }
+
+    fn with(address: &str, tls: Option<Trust>) -> Result<Self, Error> {
         let bad = |problem: &str| Error::BadAddress {
             address: address.to_owned(),
             problem: problem.to_owned(),
@@ -35,7 +112,7 @@ impl Endpoint {
             return Err(bad("host or port is missing"));
         }
         match (uri.scheme_str(), &tls) {
-            (Some("https"), Some(_)) | (Some("http"), None) => Ok(Self { uri, tls }),
+            (Some("https"), Some(_)) | (Some("http"), None) => Ok(Self { uri, tls, token: None }),
             (Some("https"), None) => Err(bad("https needs --root, --certificate and --key")),
             (Some("http"), Some(_)) => Err(bad("certificates were given, but http uses none")),
             (_, _) => Err(bad("it must begin with http:// or https://")),
@@ -86,7 +163,7 @@ impl Endpoint {
         tcp.set_nodelay(true)?;
         let Some(tls) = &self.tls else { return Ok(Connection::Plain(tcp)) };
         let name = ServerName::try_from(host.to_owned()).map_err(std::io::Error::other)?;
-        let connector = TlsConnector::from(tls.client_config());
+        let connector = TlsConnector::from(tls.config());
         Ok(Connection::Tls(Box::new(connector.connect(name, tcp).await?)))
     }
 }

@@ -37,6 +37,8 @@ pub enum Error {
         "{address:?} is no server address: {problem}; write it as http://HOST:PORT or https://HOST:PORT"
     )]
     BadAddress { address: String, problem: String },
+    #[error("the access token holds letters that no token has; make one with: orrery token create")]
+    BadToken,
     #[error(
         "the server answered with something else than was asked for; is it of another version?"
     )]

@@ -1,13 +1,15 @@
 //! Connections to a server.
 //!
 //! Owns: endpoints and their TLS, the commander connection (which never retries), the agent
-//! connection (which always does), the contexts that say where a server is.
+//! connection (which always does), joining and renewing certificates, the contexts that say where a
+//! server is.
 //! Not in it: the store, the hub, printing.
 pub mod agent;
 pub mod commander;
 pub mod context;
 mod endpoint;
 mod error;
+pub mod identity;
 
 pub use commander::{Commander, Replies};
 pub use endpoint::Endpoint;

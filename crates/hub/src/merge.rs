@@ -75,25 +75,26 @@ fn is_wish(finalizer: &str) -> bool {
     [Propagation::FOREGROUND_FINALIZER, Propagation::ORPHAN_FINALIZER].contains(&finalizer)
 }
 
+/// Changes as little as it can: this is done for every write.
 fn keep_server_owned(next: &mut Object, old: &Object, how: Merge) {
-    let was = old.meta();
+    next.copy_server_owned_from(old);
+    if how != Merge::Declared {
+        return;
+    }
+    let named = next.finalizers();
+    let silent = named.is_empty();
+    // Whoever names its own finalizers does not take back what a deletion asked for.
+    let kept = old.finalizers().into_iter().filter(|held| silent || is_wish(held));
+    let missing: Vec<String> =
+        kept.filter(|held| !named.contains(held)).map(str::to_owned).collect();
+    let unowned = !next.has_owners() && old.has_owners();
+    if missing.is_empty() && !unowned {
+        return;
+    }
     next.update_meta(|meta| {
-        meta.uid = was.uid;
-        meta.resource_version = was.resource_version;
-        meta.generation = was.generation;
-        meta.creation_timestamp = was.creation_timestamp;
-        meta.deletion_timestamp = was.deletion_timestamp;
-        meta.managed_fields = was.managed_fields;
-        if how == Merge::Declared {
-            let silent = meta.finalizers.is_empty();
-            // Whoever names its own finalizers does not take back what a deletion asked for.
-            let kept = was.finalizers.into_iter().filter(|held| silent || is_wish(held));
-            let missing: Vec<String> =
-                kept.filter(|held| !meta.finalizers.contains(held)).collect();
-            meta.finalizers.extend(missing);
-            if meta.owner_references.is_empty() {
-                meta.owner_references = was.owner_references;
-            }
+        meta.finalizers.extend(missing);
+        if unowned {
+            meta.owner_references = old.meta().owner_references;
         }
     });
 }

@@ -10,19 +10,22 @@
 
 mod issued;
 mod params;
+mod signing;
 
 use std::path::Path;
 
 use rcgen::{CertificateParams, Issuer, KeyPair, PublicKeyData};
-use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject;
 use x509_parser::certificate::X509Certificate;
 use zeroize::Zeroizing;
 
 pub use issued::Issued;
+pub(crate) use issued::write_private;
 pub use params::{IssueRequest, Validity};
+pub use signing::Signed;
+pub(crate) use signing::key_pair;
 
 use crate::identity::Identity;
+use crate::pem::Pem;
 use crate::spiffe::{SpiffeError, SpiffeId, TrustDomain};
 
 /// The file names of [`Authority::write_to`]; [`Issued::write_to`] puts the same certificate beside
@@ -43,6 +46,15 @@ pub enum AuthorityError {
     Unreadable(String),
     #[error("the certificate may not sign others: its basic constraints do not say CA")]
     NotAnAuthority,
+    #[error(
+        "the authority's subject has several values of one kind, with which it cannot sign here; \
+         use an authority with a plain name"
+    )]
+    Subject,
+    #[error("the authority's private key cannot be used: {0}")]
+    Key(crate::error::Error),
+    #[error("the certificate request cannot be used: {0}")]
+    Request(String),
     #[error("the authority's private key does not belong to its certificate")]
     KeyMismatch,
     #[error("the authority's certificate names no trust domain; say which one it is for")]
@@ -57,6 +69,11 @@ pub enum AuthorityError {
 pub struct Authority {
     trust_domain: TrustDomain,
     certificate_pem: String,
+    /// What goes behind each certificate that it signs: itself and what is above it, unless it is
+    /// a root, and who vouches for it while its predecessor is still trusted.
+    chain_pem: String,
+    /// Whom peers trust.
+    root_pem: String,
     issuer: Issuer<'static, KeyPair>,
     /// No certificate outlives the authority that vouches for it.
     not_after: std::time::SystemTime,
@@ -74,30 +91,39 @@ impl Authority {
         Ok(Self {
             trust_domain: trust_domain.clone(),
             certificate_pem: certificate.pem(),
+            chain_pem: String::new(),
+            root_pem: certificate.pem(),
             issuer: Issuer::new(params, key),
             not_after: validity.not_after,
         })
     }
 
     /// An authority of the user, or one of ours read back. The trust domain is read from the
-    /// certificate when it is not given. The key must be in PKCS#8 form.
+    /// certificate when it is not given. After its certificate may follow those above it; peers are
+    /// then given the whole chain, and trust the last.
     pub fn from_pem(
         certificate: &str,
         key: &str,
         trust_domain: Option<TrustDomain>,
     ) -> Result<Self, AuthorityError> {
         let unreadable = |error: String| AuthorityError::Unreadable(error);
-        let key = KeyPair::from_pem(key)?;
-        let der = CertificateDer::from_pem_slice(certificate.as_bytes())
+        let key = signing::key_pair(key)?;
+        let chain = Pem::in_memory("the authority's certificate", certificate.as_bytes())
+            .certificates()
             .map_err(|error| unreadable(error.to_string()))?;
+        let der = chain[0].clone();
         let (_, parsed) = x509_parser::parse_x509_certificate(&der)
             .map_err(|error| unreadable(error.to_string()))?;
         check_authority(&parsed, &key)?;
         let identity = Identity::from_der(&der).map_err(|error| unreadable(error.to_string()))?;
         let own = identity.spiffe.as_ref().map(SpiffeId::trust_domain).cloned();
+        let pems: Vec<String> = chain.iter().map(|der| signing::certificate_pem(der)).collect();
+        let (root, below) = pems.split_last().expect("reading refuses an empty chain");
         Ok(Self {
             trust_domain: trust_domain.or(own).ok_or(AuthorityError::NoTrustDomain)?,
-            certificate_pem: certificate.to_owned(),
+            certificate_pem: pems[0].clone(),
+            chain_pem: below.concat(),
+            root_pem: root.clone(),
             issuer: Issuer::from_ca_cert_der(&der, key)?,
             not_after: identity.not_after,
         })
@@ -111,6 +137,16 @@ impl Authority {
         &self.certificate_pem
     }
 
+    /// The certificate that peers trust; the authority's own, unless another one stands above it.
+    pub fn root_pem(&self) -> &str {
+        &self.root_pem
+    }
+
+    /// When it ends.
+    pub fn not_after(&self) -> std::time::SystemTime {
+        self.not_after
+    }
+
     /// The private key; whoever reads it can be anyone in this trust domain.
     pub fn key_pem(&self) -> Zeroizing<String> {
         Zeroizing::new(self.issuer.key().serialize_pem())
@@ -122,12 +158,20 @@ impl Authority {
         request: &IssueRequest,
         validity: Validity,
     ) -> Result<Issued, AuthorityError> {
+        let key = KeyPair::generate()?;
+        let certificate = self.params(request, validity)?.signed_by(&key, &self.issuer)?;
+        self.check_issuer(certificate.der())?;
+        Issued::new(request, &certificate, &key, &self.chain_pem, &self.root_pem)
+    }
+
+    fn params(
+        &self,
+        request: &IssueRequest,
+        validity: Validity,
+    ) -> Result<CertificateParams, AuthorityError> {
         let id = SpiffeId::new(&self.trust_domain, request.role, &request.name)?;
         let validity = Validity { not_after: validity.not_after.min(self.not_after), ..validity };
-        let params: CertificateParams = params::peer(&id, request, validity)?;
-        let key = KeyPair::generate()?;
-        let certificate = params.signed_by(&key, &self.issuer)?;
-        Issued::new(request, &certificate, &key, &self.certificate_pem)
+        params::peer(&id, request, validity)
     }
 
     /// Writes `ca.pem` and `ca-key.pem` with permission 600; existing ones are never replaced, because

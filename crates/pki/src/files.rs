@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::authority::{AuthorityError, write_private};
 use crate::error::{Error, TlsPart};
 use crate::material::TlsMaterial;
 use crate::pem::Pem;
@@ -28,6 +29,46 @@ impl TlsFiles {
         let material =
             TlsMaterial::new(&Pem::read(root)?, &Pem::read(certificate)?, &Pem::read(key)?)?;
         Ok(Some(material))
+    }
+
+    /// The files of one identity in a folder of its own.
+    pub fn in_folder(folder: &Path) -> Self {
+        Self {
+            root: Some(folder.join("ca.pem")),
+            certificate: Some(folder.join("certificate.pem")),
+            key: Some(folder.join("key.pem")),
+        }
+    }
+
+    /// Whether none of the files is given.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Writes what is given to the files that are named, private and each whole or not at all. The
+    /// certificate comes last: where it is, the rest is too.
+    pub fn write(
+        &self,
+        root: &str,
+        certificate: &str,
+        key: Option<&str>,
+    ) -> Result<(), AuthorityError> {
+        if let (Some(file), Some(key)) = (&self.key, key) {
+            write_private(file, key.as_bytes())?;
+        }
+        self.write_root(root)?;
+        if let Some(file) = &self.certificate {
+            write_private(file, certificate.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Writes only the certificates that are trusted.
+    pub fn write_root(&self, root: &str) -> Result<(), AuthorityError> {
+        match &self.root {
+            Some(file) => write_private(file, root.as_bytes()),
+            None => Ok(()),
+        }
     }
 
     /// Decides between all three, none, and an error, without touching the file system.

@@ -13,6 +13,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::time::ASN1Time;
 
+use crate::pem::Pem;
 use crate::role::Role;
 use crate::spiffe::{SpiffeError, SpiffeId};
 
@@ -42,6 +43,18 @@ impl Fingerprint {
         Self(Sha256::digest(certificate).into())
     }
 
+    /// From the hex digits that it is written as.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut bytes = [0; 32];
+        if text.len() != 2 * bytes.len() || !text.is_ascii() {
+            return None;
+        }
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -67,9 +80,16 @@ pub struct Identity {
     /// As written in the certificate, in its order; the storage manager's names are among them.
     pub dns_names: Vec<String>,
     pub common_name: Option<String>,
+    /// The organizations of the subject: the groups that a person belongs to.
+    pub groups: Vec<String>,
     /// Lowercase hex, as `openssl x509 -serial` shows it in capitals.
     pub serial: String,
     pub fingerprint: Fingerprint,
+    /// Of the public key: a renewed certificate has the same.
+    pub key: Fingerprint,
+    /// Of the name of whoever signed it, and of its own name: an authority is known by it.
+    pub issuer: Fingerprint,
+    pub subject: Fingerprint,
     pub not_before: SystemTime,
     pub not_after: SystemTime,
 }
@@ -78,6 +98,12 @@ impl Identity {
     /// Reads the first certificate of a chain, the one rustls has checked the handshake with.
     pub fn from_chain(chain: &[CertificateDer<'_>]) -> Result<Self, IdentityError> {
         Self::from_der(chain.first().ok_or(IdentityError::NoCertificate)?)
+    }
+
+    /// Reads the first certificate of PEM text.
+    pub fn of_pem(pem: &[u8]) -> Result<Self, IdentityError> {
+        let chain = Pem::in_memory("the certificate", pem).certificates();
+        Self::from_chain(&chain.map_err(|error| IdentityError::Malformed(error.to_string()))?)
     }
 
     pub fn from_der(der: &[u8]) -> Result<Self, IdentityError> {
@@ -92,8 +118,12 @@ impl Identity {
             spiffe: names.spiffe,
             dns_names: names.dns,
             common_name: common_name(&certificate)?,
+            groups: groups(&certificate),
             serial: hex(certificate.raw_serial()),
             fingerprint: Fingerprint::of(der),
+            key: Fingerprint::of(certificate.public_key().raw),
+            issuer: Fingerprint::of(certificate.issuer().as_raw()),
+            subject: Fingerprint::of(certificate.subject().as_raw()),
             not_before: system_time(certificate.validity().not_before),
             not_after: system_time(certificate.validity().not_after),
         })
@@ -172,6 +202,11 @@ fn common_name(certificate: &X509Certificate<'_>) -> Result<Option<String>, Iden
         return Err(IdentityError::ManyCommonNames);
     }
     Ok(first.and_then(|name| name.as_str().ok()).map(str::to_owned))
+}
+
+fn groups(certificate: &X509Certificate<'_>) -> Vec<String> {
+    let names = certificate.subject().iter_organization();
+    names.filter_map(|name| name.as_str().ok()).map(str::to_owned).collect()
 }
 
 fn system_time(time: ASN1Time) -> SystemTime {

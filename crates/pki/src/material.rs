@@ -16,9 +16,11 @@ use crate::error::Error;
 use crate::identity::Identity;
 use crate::pem::Pem;
 
-const ALPN_H2: &[u8] = b"h2";
-const ALPN_HTTP1: &[u8] = b"http/1.1";
-const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
+pub(crate) const ALPN_H2: &[u8] = b"h2";
+pub(crate) const ALPN_HTTP1: &[u8] = b"http/1.1";
+/// An authority, its predecessors that are still trusted, and some room.
+const ROOTS_SHOWN_MAX: usize = 4;
+pub(crate) const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
 
 /// Whether a server insists on a client certificate. One that is shown is always verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,7 @@ pub enum ClientAuth {
 #[derive(Clone)]
 pub struct TlsMaterial {
     roots: Arc<RootCertStore>,
+    root_certificates: Arc<Vec<CertificateDer<'static>>>,
     certified: Arc<CertifiedKey>,
     identity: Arc<Identity>,
 }
@@ -48,17 +51,31 @@ impl TlsMaterial {
     }
 
     pub(crate) fn new(root: &Pem, certificate: &Pem, key: &Pem) -> Result<Self, Error> {
-        let roots = Arc::new(trust_anchors(root)?);
+        let root_certificates = Arc::new(root.certificates()?);
+        let roots = Arc::new(anchors(root, &root_certificates)?);
         let chain = certificate.certificates()?;
         let identity = Arc::new(check_chain(certificate, &chain)?);
         let certified = Arc::new(CertifiedKey::new(chain, signing_key(key)?));
         check_key(&certified, certificate, key)?;
-        Ok(Self { roots, certified, identity })
+        Ok(Self { roots, root_certificates, certified, identity })
     }
 
     /// Who we are to our peers.
     pub fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    /// The same, trusting the authorities in this PEM text too.
+    pub fn trusting(&self, more: &[u8]) -> Result<Self, Error> {
+        let more = Pem::in_memory("the trusted certificates", more);
+        let mut certificates = self.root_certificates.to_vec();
+        for certificate in more.certificates()? {
+            if !certificates.contains(&certificate) {
+                certificates.push(certificate);
+            }
+        }
+        let roots = Arc::new(anchors(&more, &certificates)?);
+        Ok(Self { roots, root_certificates: Arc::new(certificates), ..self.clone() })
     }
 
     /// For listeners: HTTP/2 and HTTP/1.1 by ALPN, client certificates verified against the root.
@@ -74,7 +91,7 @@ impl TlsMaterial {
             .with_protocol_versions(&VERSIONS)
             .expect("ring has cipher suites for both versions")
             .with_client_cert_verifier(verifier)
-            .with_cert_resolver(Arc::new(self.resolver()));
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(self.shown_with_roots())));
         config.alpn_protocols = vec![ALPN_H2.to_vec(), ALPN_HTTP1.to_vec()];
         Arc::new(config)
     }
@@ -89,6 +106,31 @@ impl TlsMaterial {
             .with_client_cert_resolver(Arc::new(self.resolver()));
         config.alpn_protocols = vec![ALPN_H2.to_vec()];
         Arc::new(config)
+    }
+
+    /// The certificates of the authorities that we trust.
+    pub fn root_certificates(&self) -> &[CertificateDer<'static>] {
+        &self.root_certificates
+    }
+
+    /// Servers show the authorities too: whoever joins knows nothing but the hash of one of them.
+    /// A bundle of strangers' authorities is not shown; it would only slow down every handshake.
+    pub(crate) fn shown_with_roots(&self) -> CertifiedKey {
+        let mut shown = self.certified.cert.clone();
+        if self.root_certificates.len() <= ROOTS_SHOWN_MAX {
+            let missing = self.root_certificates.iter().filter(|root| !shown.contains(root));
+            let missing: Vec<_> = missing.cloned().collect();
+            shown.extend(missing);
+        }
+        CertifiedKey::new(shown, Arc::clone(&self.certified.key))
+    }
+
+    pub(crate) fn roots(&self) -> Arc<RootCertStore> {
+        Arc::clone(&self.roots)
+    }
+
+    pub(crate) fn certified(&self) -> Arc<CertifiedKey> {
+        Arc::clone(&self.certified)
     }
 
     fn resolver(&self) -> SingleCertAndKey {
@@ -108,15 +150,29 @@ impl fmt::Debug for TlsMaterial {
 }
 
 /// Named everywhere instead of installed once per process, so that no start-up order matters.
-fn provider() -> Arc<CryptoProvider> {
+pub fn provider() -> Arc<CryptoProvider> {
     static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
     Arc::clone(PROVIDER.get_or_init(|| Arc::new(rustls::crypto::ring::default_provider())))
 }
 
-fn trust_anchors(root: &Pem) -> Result<RootCertStore, Error> {
+/// For those who have no certificate of their own: HTTP/2, the server verified against the root in
+/// this file and by the name dialled.
+pub fn rooted_client_config(root: &std::path::Path) -> Result<Arc<ClientConfig>, Error> {
+    let pem = Pem::read(root)?;
+    let roots = anchors(&pem, &pem.certificates()?)?;
+    let mut config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&VERSIONS)
+        .expect("ring has cipher suites for both versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![ALPN_H2.to_vec()];
+    Ok(Arc::new(config))
+}
+
+fn anchors(pem: &Pem, certificates: &[CertificateDer<'static>]) -> Result<RootCertStore, Error> {
     let mut roots = RootCertStore::empty();
-    for (index, certificate) in root.certificates()?.into_iter().enumerate() {
-        roots.add(certificate).map_err(|error| unusable(root, index, &error))?;
+    for (index, certificate) in certificates.iter().enumerate() {
+        roots.add(certificate.clone()).map_err(|error| unusable(pem, index, &error))?;
     }
     Ok(roots)
 }

@@ -5,6 +5,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use zeroize::Zeroizing;
@@ -18,6 +20,14 @@ const PEM_FILE_BYTES_MAX: u64 = 1 << 20;
 /// The permissions a PEM file may have: readable by its owner alone. Certificates are held to the
 /// same rule as keys, because whoever may replace the root may be trusted by us.
 const MODES_ACCEPTED: [u32; 2] = [0o400, 0o600];
+
+/// PEM text from a file, held to the same rules as every PEM file.
+pub fn read_pem_file(file: &Path) -> Result<Zeroizing<String>, Error> {
+    let pem = Pem::read(file)?;
+    let text = std::str::from_utf8(&pem.bytes);
+    let text = text.map_err(|_| Error::Pem { file: pem.name(), reason: "it is no text" })?;
+    Ok(Zeroizing::new(text.to_owned()))
+}
 
 /// The bytes are wiped on drop, as they may be a private key.
 pub(crate) struct Pem {
@@ -125,4 +135,17 @@ fn reason(error: &pem::Error) -> &'static str {
         pem::Error::SectionTooLarge => "a section is too large",
         pem::Error::Io(_) | _ => "it cannot be read to its end",
     }
+}
+
+/// One section of PEM text.
+pub(crate) fn encode(label: &str, der: &[u8]) -> String {
+    const LINE: usize = 64;
+    let body = BASE64.encode(der);
+    let mut text = format!("-----BEGIN {label}-----\n");
+    for line in body.as_bytes().chunks(LINE) {
+        text.extend(line.iter().map(|byte| char::from(*byte)));
+        text.push('\n');
+    }
+    text.push_str(&format!("-----END {label}-----\n"));
+    text
 }

@@ -19,9 +19,9 @@ macro_rules! packages {
     };
 }
 
-packages!(apps, core, fleet, hub, infra, mesh, meta, options, storage, volumes);
+packages!(apps, core, fleet, hub, identity, infra, mesh, meta, options, storage, volumes);
 
-pub use orrery::{apps, core, fleet, hub, infra, mesh, meta, options, storage, volumes};
+pub use orrery::{apps, core, fleet, hub, identity, infra, mesh, meta, options, storage, volumes};
 
 mod redact;
 

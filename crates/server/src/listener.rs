@@ -6,6 +6,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use orrery_access::Access;
 use orrery_fleet::middleware::Peer;
 use orrery_pki::Identity;
 use std::net::SocketAddr;
@@ -37,6 +38,7 @@ pub struct Listener {
     tcp: TcpListener,
     tls: Option<TlsAcceptor>,
     connections: Connections,
+    access: Option<Access>,
 }
 
 impl Listener {
@@ -45,7 +47,14 @@ impl Listener {
         tls: Option<Arc<tokio_rustls::rustls::ServerConfig>>,
         connections: Connections,
     ) -> Self {
-        Self { tcp, tls: tls.map(TlsAcceptor::from), connections }
+        Self { tcp, tls: tls.map(TlsAcceptor::from), connections, access: None }
+    }
+
+    /// Ends the connections of identities that are disabled.
+    #[must_use]
+    pub fn guarded(mut self, access: Access) -> Self {
+        self.access = Some(access);
+        self
     }
 
     pub fn address(&self) -> std::io::Result<SocketAddr> {
@@ -70,8 +79,8 @@ impl Listener {
                 continue;
             };
             let peer = Peer { address: Some(address), ..Peer::default() };
-            let serving =
-                serve_one(tcp, self.tls.clone(), peer, router.clone(), graceful.clone(), held);
+            let (tls, access) = (self.tls.clone(), self.access.clone());
+            let serving = serve_one(tcp, tls, access, peer, router.clone(), graceful.clone(), held);
             connections.spawn(async move {
                 serving.await;
                 drop(permit);
@@ -113,6 +122,7 @@ async fn accept(
 async fn serve_one(
     tcp: TcpStream,
     tls: Option<TlsAcceptor>,
+    access: Option<Access>,
     mut peer: Peer,
     router: Router,
     graceful: Arc<GracefulShutdown>,
@@ -129,13 +139,22 @@ async fn serve_one(
                 Ok(Ok(stream)) => {
                     peer.encrypted = true;
                     peer.identity = identity(&stream);
+                    let refused = until_refused(access, peer.identity.clone());
                     let held = match &peer.identity {
-                        Some(_) => held.known_as(&crate::rest::subject(&peer).0),
+                        Some(_) => held.known_as(&peer.subject().name),
                         None => Some(held),
                     };
-                    match held {
-                        Some(held) => serve_http(stream, peer, router, graceful, held).await,
-                        None => Err("its identity has too many connections".to_owned()),
+                    let Some(held) = held else {
+                        tracing::debug!(?address, "its identity has too many connections");
+                        return;
+                    };
+                    tokio::select! {
+                        outcome = serve_http(stream, peer, router, graceful, held) => outcome,
+                        // Everything that runs over the connection ends with it.
+                        name = refused => {
+                            tracing::warn!(?address, name, "the identity is revoked, closing its connection");
+                            Ok(())
+                        }
                     }
                 }
                 Ok(Err(error)) => {
@@ -149,6 +168,15 @@ async fn serve_one(
     if let Err(error) = outcome {
         tracing::debug!(?address, error, "connection ended");
     }
+}
+
+/// The name of the peer, when it is disabled.
+async fn until_refused(access: Option<Access>, identity: Option<Identity>) -> String {
+    let (Some(access), Some(identity)) = (access, identity) else {
+        return std::future::pending().await;
+    };
+    access.until_refused(&identity).await;
+    identity.spiffe.map_or_else(|| identity.fingerprint.to_string(), |id| id.to_string())
 }
 
 fn identity(stream: &tokio_rustls::server::TlsStream<Stalled<TcpStream>>) -> Option<Identity> {

@@ -2,12 +2,14 @@
 //!
 //! Drivers have a port of their own because those of the first contract look for one, and because with
 //! certificates it demands one from everybody: with the role `driver`.
+use crate::identity::Cut;
 use crate::server::Error;
 use futures::StreamExt as _;
+use orrery_access::Access;
 use orrery_hub::Hub;
 use orrery_machines::drivers::{self, Attributed, DriverKey, Gate, Peer, Timing};
 use orrery_machines::resources::{Edge, EdgeOptions};
-use orrery_pki::{ClientAuth, Identity, Role, SpiffeId, TlsMaterial};
+use orrery_pki::{ClientAuth, Identity, LiveTls, Role, SpiffeId};
 use orrery_runtime::{OnEnd, Tasks};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -60,7 +62,7 @@ impl DriversPort {
     pub async fn bind(
         asked: DriversListen,
         main: SocketAddr,
-        tls: Option<&TlsMaterial>,
+        tls: Option<&LiveTls>,
     ) -> Result<Option<Self>, Error> {
         let address = match asked {
             DriversListen::Off => return Ok(None),
@@ -107,6 +109,7 @@ pub fn spawn(
     hub: &Hub,
     server: &str,
     port: Option<DriversPort>,
+    access: Access,
     tasks: &mut Tasks,
 ) -> Result<Arc<Edge>, Error> {
     let timing = Timing::default();
@@ -122,7 +125,7 @@ pub fn spawn(
         let stop = tasks.stop_token();
         tasks.spawn("drivers-listener", OnEnd::StopAll, async move {
             let (accepted, connections) = mpsc::channel(16);
-            let accepting = accept(port, accepted, stop.clone());
+            let accepting = accept(port, access, accepted, stop.clone());
             let serving =
                 drivers::transport(&timing).add_service(service).serve_with_incoming_shutdown(
                     ReceiverStream::new(connections).map(Ok::<_, std::io::Error>),
@@ -155,7 +158,12 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 type Connection = Attributed<Box<dyn Stream>>;
 
 /// Takes connections until it is told to stop. Handshakes do not wait for each other.
-async fn accept(port: DriversPort, accepted: mpsc::Sender<Connection>, stop: CancellationToken) {
+async fn accept(
+    port: DriversPort,
+    access: Access,
+    accepted: mpsc::Sender<Connection>,
+    stop: CancellationToken,
+) {
     let (handshakes, room) = (TaskTracker::new(), Arc::new(Semaphore::new(HANDSHAKES_MAX)));
     loop {
         let taken = tokio::select! {
@@ -175,10 +183,10 @@ async fn accept(port: DriversPort, accepted: mpsc::Sender<Connection>, stop: Can
             tracing::warn!(%address, "too many handshakes of drivers at once; this one is closed");
             continue;
         };
-        let (tls, accepted) = (port.tls.clone(), accepted.clone());
+        let (tls, accepted, access) = (port.tls.clone(), accepted.clone(), access.clone());
         handshakes.spawn(async move {
             let _permit = permit;
-            if let Some(connection) = attribute(tcp, address, tls).await {
+            if let Some(connection) = attribute(tcp, address, tls, access).await {
                 // The server has stopped when nobody takes it.
                 let _ = accepted.send(connection).await;
             }
@@ -192,6 +200,7 @@ async fn attribute(
     tcp: TcpStream,
     address: SocketAddr,
     tls: Option<TlsAcceptor>,
+    access: Access,
 ) -> Option<Connection> {
     if let Err(error) = tcp.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
@@ -202,9 +211,10 @@ async fn attribute(
         Ok(Ok(stream)) => {
             let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
             // A certificate without an id of ours is somebody, but no driver.
-            let identity = Identity::from_chain(chain).ok().and_then(|it| it.spiffe);
-            peer.identity = Some(identity.map_or_else(|| "a stranger".into(), |id| id.to_string()));
-            Some(Attributed::new(Box::new(stream), peer))
+            let Ok(identity) = Identity::from_chain(chain) else { return None };
+            let id = identity.spiffe.as_ref().map(ToString::to_string);
+            peer.identity = Some(id.unwrap_or_else(|| "a stranger".to_owned()));
+            Some(Attributed::new(Box::new(Cut::new(stream, access, identity)), peer))
         }
         Ok(Err(error)) => {
             tracing::warn!(%address, %error, "TLS handshake of a driver refused");

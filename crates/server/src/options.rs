@@ -1,4 +1,5 @@
 //! What a server is told at its start.
+use crate::identity::IdentityOptions;
 use crate::machines::DriversListen;
 use crate::mesh::MeshSettings;
 use crate::operations::Operations;
@@ -53,6 +54,8 @@ pub struct ServerOptions {
     pub allow_plain: bool,
     /// The ending of our groups: `apps.<suffix>`.
     pub group_suffix: String,
+    /// The authority, joining, and what the server's own certificate says.
+    pub identity: IdentityOptions,
     /// What operators decide beside that.
     pub operations: Operations,
     pub mesh: MeshSettings,

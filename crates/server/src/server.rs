@@ -4,6 +4,8 @@ use crate::audit::{self, Audit};
 use crate::gate::{self, Gate};
 use crate::grpc::commands::Commands;
 use crate::grpc::hub::HubService;
+use crate::grpc::identity::IdentityService;
+use crate::identity::{Identities, IdentityProblem, authenticate};
 use crate::limits::{Connections as ConnectionLimits, Ledger};
 use crate::listener::Listener;
 use crate::machines::{self, DriversPort};
@@ -23,9 +25,10 @@ use orrery_fleet::commander::grpc::CommanderService;
 use orrery_hub::Hub;
 use orrery_machines::resources::Edge;
 use orrery_mesh::hub::Mesh;
-use orrery_pki::{ClientAuth, TlsMaterial};
+use orrery_pki::ClientAuth;
 use orrery_proto::fleet::v1::agent_connection_server::AgentConnectionServer;
 use orrery_proto::hub::v1::hub_server::HubServer;
+use orrery_proto::identity::v1::identity_server::IdentityServer;
 use orrery_runtime::{Leadership, OnEnd, Tasks, Term};
 use orrery_store::{Engine, Store};
 use std::net::SocketAddr;
@@ -40,7 +43,7 @@ pub enum Error {
     #[error("cannot listen on {address}: {cause}")]
     Listen { address: SocketAddr, cause: std::io::Error },
     #[error(
-        "{address} can be reached from other machines, and without certificates everybody there could do everything; give --root, --certificate and --key, listen on 127.0.0.1, or say --allow-plain if the network is safe"
+        "{address} can be reached from other machines, and without certificates everybody there could do everything; give --tls, or --root, --certificate and --key, listen on 127.0.0.1, or say --allow-plain if the network is safe"
     )]
     PlainBeyondLoopback { address: SocketAddr },
     #[error(
@@ -56,7 +59,7 @@ pub enum Error {
     )]
     PlainDrivers { address: SocketAddr },
     #[error(transparent)]
-    Tls(#[from] orrery_pki::Error),
+    Identity(#[from] IdentityProblem),
     #[error("the kinds cannot be registered: {0}")]
     Scheme(#[from] SchemeError),
     #[error(transparent)]
@@ -100,6 +103,7 @@ pub struct Server {
     engine: Arc<dyn Engine>,
     store: Store,
     hub: Hub,
+    identities: Identities,
     metrics: Arc<Metrics>,
     sealer: Arc<Sealer>,
     gate: Gate,
@@ -111,14 +115,11 @@ impl Server {
     /// Opens the store, registers the kinds and binds the port. When this returns, connections are
     /// accepted by the kernel, and they are answered as soon as [`Server::spawn`] was called.
     pub async fn open(options: ServerOptions) -> Result<Self, Error> {
-        let tls = options.tls.load()?;
-        let mesh = mesh::Prepared::new(options.mesh.clone(), tls.as_ref()).await?;
+        let files = Identities::files(&options.tls)?;
+        let tcp = bind(&options, files.is_some() || options.identity.own).await?;
         let metrics = Arc::new(Metrics::new());
         let limits = options.operations.limits.clone();
         let connections = ConnectionLimits::new(&limits, &mut metrics.registry());
-        let listener = bind(&options, tls.as_ref(), connections).await?;
-        let drivers = DriversPort::bind(options.drivers, options.listen, tls.as_ref()).await?;
-        let storage = storage::bind(&options, tls).await?;
         let ledger = Ledger::new(limits, &mut metrics.registry());
         let audit = Audit::open(options.operations.audit.as_ref(), &mut metrics.registry());
         let (audit, writing) = audit.map_err(Error::Audit)?;
@@ -144,6 +145,14 @@ impl Server {
         let hub = orrery_lifecycle::register(Fleet::register(builder)).build()?;
         orrery_lifecycle::ensure_projects(&hub).await?;
         let id = uuid::Uuid::new_v4().to_string();
+        let identities = Identities::open(&hub, options.identity, files, &tcp).await?;
+        let live = identities.live();
+        let material = live.map(|live| live.current().0);
+        let mesh = mesh::Prepared::new(options.mesh.clone(), material.as_ref()).await?;
+        let drivers = DriversPort::bind(options.drivers, options.listen, live).await?;
+        let storage = storage::bind(options.storage, options.listen, live.cloned()).await?;
+        let config = live.map(|live| live.server_config(ClientAuth::Optional));
+        let listener = Listener::new(tcp, config, connections);
         let gate = Gate::new(metrics.requests().clone(), ledger, audit, hub.clock().clone());
         Ok(Self {
             id,
@@ -153,6 +162,7 @@ impl Server {
             engine,
             store,
             hub,
+            identities,
             metrics,
             sealer,
             gate,
@@ -181,6 +191,11 @@ impl Server {
         if self.listener.encrypted() { "https" } else { "http" }
     }
 
+    /// Who signs certificates here.
+    pub fn identities(&self) -> &Identities {
+        &self.identities
+    }
+
     pub fn hub(&self) -> &Hub {
         &self.hub
     }
@@ -190,14 +205,16 @@ impl Server {
     pub fn spawn(mut self, tasks: &mut Tasks) -> Result<Connections, Error> {
         let stop = tasks.stop_token();
         let fleet = Fleet::spawn(&self.hub, &self.id, tasks)?;
-        let machines = machines::spawn(&self.hub, &self.id, self.drivers.take(), tasks)?;
+        let access = self.identities.spawn(&self.hub, tasks)?;
+        let machines =
+            machines::spawn(&self.hub, &self.id, self.drivers.take(), access.clone(), tasks)?;
         let mesh = self.mesh.spawn(&self.hub, &self.id, tasks)?;
         self.spawn_leases(&fleet, machines, &mesh, tasks);
         self.spawn_operations(tasks);
         let gate = self.gate.clone();
-        let front = Front::new(HubApi::new(self.hub.clone()), gate.clone());
+        let front = Front::new(HubApi::new(self.hub.clone(), access.clone()), gate.clone());
         if let Some(storage) = self.storage.take() {
-            storage.spawn(&self.hub, tasks)?;
+            storage.spawn(&self.hub, access.clone(), tasks)?;
         }
         let agents = AgentConnections::new(fleet.clone(), stop.clone());
         let rotation = Rotation::new(self.engine.clone(), self.sealer.clone(), &self.id);
@@ -206,13 +223,18 @@ impl Server {
         let commands = Arc::new(commands);
         let commanders = CommanderConnections::new(commands, stop.clone());
         let connections = Connections { agents: agents.clone(), commanders: commanders.clone() };
+        let identity = IdentityService::server(&self.hub, self.identities, access.clone())?;
         self.metrics.of_peers(&fleet, &commanders);
         let router = grpc_routes(front, agents.clone(), commanders.clone(), (&mesh, &stop))?;
+        let router = router.merge(identity_routes(identity));
         let connects = axum::middleware::from_fn_with_state(gate.clone(), gate::connects);
         let router = router.layer(connects);
-        let rest = rest::router(self.hub, gate, self.metrics, stop.clone())?;
+        let rest = rest::router(self.hub, access.clone(), gate, self.metrics, stop.clone())?;
         let router = router.reset_fallback().merge(rest).fallback(rest::unknown);
-        let (listener, store, engine) = (self.listener, self.store, self.engine);
+        let check = axum::middleware::from_fn_with_state(access.clone(), authenticate);
+        let router = router.layer(check);
+        let listener = self.listener.guarded(access);
+        let (store, engine) = (self.store, self.engine);
         tasks.spawn("listener", OnEnd::StopAll, async move {
             let outcome = listener.serve(router, stop).await;
             agents.drained().await;
@@ -285,6 +307,7 @@ impl Server {
 
 /// What resources must be like beyond what their definitions say.
 pub fn rules(scheme: SchemeBuilder) -> SchemeBuilder {
+    let scheme = orrery_access::rules_of_kinds(scheme);
     let scheme = orrery_machines::resources::rules(Mesh::rules(Fleet::rules(scheme)));
     orrery_volumes::rules(scheme)
 }
@@ -329,22 +352,23 @@ fn grpc_routes(
     Ok(routes.routes().into_axum_router())
 }
 
-async fn bind(
-    options: &ServerOptions,
-    tls: Option<&TlsMaterial>,
-    connections: ConnectionLimits,
-) -> Result<Listener, Error> {
+/// Joining and renewing, outside of what is for people.
+fn identity_routes(identity: IdentityServer<IdentityService>) -> axum::Router {
+    let mut routes = tonic::service::Routes::builder();
+    routes.add_service(identity);
+    routes.routes().into_axum_router().reset_fallback()
+}
+
+async fn bind(options: &ServerOptions, encrypted: bool) -> Result<TcpListener, Error> {
     let address = options.listen;
-    if tls.is_none() && !address.ip().is_loopback() {
+    if !encrypted && !address.ip().is_loopback() {
         if !options.allow_plain {
             return Err(Error::PlainBeyondLoopback { address });
         }
         tracing::warn!(%address, "without certificates everybody who reaches this port can do everything");
     }
     let tcp = TcpListener::bind(address).await;
-    let tcp = tcp.map_err(|cause| Error::Listen { address, cause })?;
-    let tls = tls.map(|tls| tls.server_config(ClientAuth::Optional));
-    Ok(Listener::new(tcp, tls, connections))
+    tcp.map_err(|cause| Error::Listen { address, cause })
 }
 
 /// What ends with the process needs no key that outlives it.

@@ -1,12 +1,14 @@
 //! The storage registry's port, beside the main one: there every service that is not the registry's
 //! own is passed on to a storage controller.
-use crate::options::{ServerOptions, StorageListen};
+use crate::options::StorageListen;
 use crate::server::Error;
+use orrery_access::Access;
 use orrery_hub::Hub;
-use orrery_pki::{ClientAuth, TlsMaterial};
+use orrery_pki::{ClientAuth, LiveTls};
 use orrery_runtime::{OnEnd, Tasks};
 use orrery_volumes::{HubDirectory, ProxyConfig, ServeConfig};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use tokio::net::TcpListener;
 
 /// Where controllers and hosts expect a registry.
@@ -16,7 +18,7 @@ const PORT: u16 = 8999;
 pub struct Bound {
     listener: TcpListener,
     address: SocketAddr,
-    tls: Option<TlsMaterial>,
+    tls: Option<LiveTls>,
 }
 
 /// What to do about the port.
@@ -51,10 +53,11 @@ fn plan(storage: StorageListen, main: SocketAddr, encrypted: bool) -> Plan {
 
 /// Opens the port, unless it is off, or taken and not needed.
 pub async fn bind(
-    options: &ServerOptions,
-    tls: Option<TlsMaterial>,
+    storage: StorageListen,
+    main: SocketAddr,
+    tls: Option<LiveTls>,
 ) -> Result<Option<Bound>, Error> {
-    let (address, needed) = match plan(options.storage, options.listen, tls.is_some()) {
+    let (address, needed) = match plan(storage, main, tls.is_some()) {
         Plan::Listen { address, needed } => (address, needed),
         Plan::Nothing => return Ok(None),
         Plan::Refuse(address) => return Err(Error::PlainStorage { address }),
@@ -83,16 +86,25 @@ impl Bound {
 
     /// How storage controllers are reached.
     pub fn proxy_config(&self) -> ProxyConfig {
-        let tls = self.tls.as_ref().map(TlsMaterial::client_config);
+        let tls = self.tls.as_ref().map(LiveTls::client_config);
         ProxyConfig { tls, ..ProxyConfig::default() }
     }
 
     /// Serves registry and proxy on the store of the hub.
-    pub fn spawn(self, hub: &Hub, tasks: &mut Tasks) -> Result<(), orrery_hub::Error> {
+    pub fn spawn(
+        self,
+        hub: &Hub,
+        access: Access,
+        tasks: &mut Tasks,
+    ) -> Result<(), orrery_hub::Error> {
         let directory = HubDirectory::spawn(hub, tasks)?;
         let config = ServeConfig {
             tls: self.tls.as_ref().map(|tls| tls.server_config(ClientAuth::Required)),
             proxy: self.proxy_config(),
+            refused: Some(Arc::new(move |identity| {
+                let access = access.clone();
+                Box::pin(async move { access.until_refused(&identity).await })
+            })),
         };
         let (listener, address, stop) = (self.listener, self.address, tasks.stop_token());
         tracing::info!("storage registry on {address}");

@@ -5,8 +5,8 @@ use orrery_hub::{Error, Hub, ObjectName};
 use orrery_pki::{TlsFiles, TlsMaterial};
 use orrery_runtime::Tasks;
 use orrery_server::{
-    Connections, DriversListen, EtcdOptions, KeySource, MeshSettings, Operations, Server,
-    ServerOptions, StorageListen, StoreOptions,
+    Connections, DriversListen, EtcdOptions, Identities, IdentityOptions, KeySource, MeshSettings,
+    Operations, Server, ServerOptions, StorageListen, StoreOptions,
 };
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -27,6 +27,7 @@ pub struct World {
     /// Where the storage registry listens.
     pub storage: SocketAddr,
     pub connections: Connections,
+    pub identities: Identities,
     stop: CancellationToken,
     running: JoinSet<Result<(), orrery_runtime::TaskError>>,
     _stop_on_drop: DropGuard,
@@ -42,6 +43,7 @@ pub struct WorldOptions {
     /// An etcd instead.
     pub etcd: Option<EtcdOptions>,
     pub tls: TlsFiles,
+    pub identity: IdentityOptions,
     pub operations: Operations,
     pub mesh: MeshSettings,
 }
@@ -74,6 +76,7 @@ impl World {
             tls: options.tls,
             allow_plain: false,
             group_suffix: orrery_api::DEFAULT_GROUP_SUFFIX.to_owned(),
+            identity: options.identity,
             operations: options.operations,
             mesh: options.mesh,
             storage: StorageListen::At(([127, 0, 0, 1], 0).into()),
@@ -84,13 +87,14 @@ impl World {
         let storage = server.storage_address().expect("it listens for storage controllers");
         let drivers = server.drivers_address().expect("a free port");
         let hub = server.hub().clone();
+        let identities = server.identities().clone();
         let stop = CancellationToken::new();
         let mut tasks = Tasks::new(stop.clone());
         let connections = server.spawn(&mut tasks).expect("it starts");
         let mut running = JoinSet::new();
         running.spawn(tasks.run(SOON));
         let _stop_on_drop = stop.clone().drop_guard();
-        Self { url, drivers, hub, storage, connections, stop, running, _stop_on_drop }
+        Self { url, drivers, hub, storage, connections, identities, stop, running, _stop_on_drop }
     }
 
     /// How a client reaches it.

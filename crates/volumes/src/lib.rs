@@ -44,5 +44,5 @@ pub use directory::{
 };
 pub use id::ControllerId;
 pub use proxy::{CONTROLLER_ID_KEY, ProxyConfig};
-pub use server::{ServeConfig, serve};
+pub use server::{Refused, ServeConfig, serve};
 pub use wiring::{register, rules, spawn_leader};

@@ -8,8 +8,9 @@ use crate::{
 use http::{Request, Response};
 use hyper::{body::Incoming, server::conn::http2, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use orrery_pki::Identity;
 use orrery_proto::oim::v0::registry_server::RegistryServer;
-use std::{sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
@@ -43,7 +44,12 @@ pub struct ServeConfig {
     /// everything, and the listener should be on a loopback address.
     pub tls: Option<Arc<rustls::ServerConfig>>,
     pub proxy: ProxyConfig,
+    /// Ends when an identity is refused that was welcome; its connections are cut then.
+    pub refused: Option<Refused>,
 }
+
+/// Waits until an identity is refused.
+pub type Refused = Arc<dyn Fn(Identity) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// Serves the registry and the proxy on `listener` until `stop` is cancelled, then lets streams finish
 /// for a while.
@@ -57,6 +63,7 @@ pub async fn serve(
         registry: RegistryServer::new(RegistryService::new(directory.clone())),
         proxy: Proxy::new(directory.clone(), &config.proxy),
         tls: config.tls.map(acceptor),
+        refused: config.refused,
     });
     let connections = TaskTracker::new();
     // Following ends if the directory's changes do; connections then live until they are idle.
@@ -79,6 +86,7 @@ struct Server {
     registry: RegistryServer<RegistryService>,
     proxy: Proxy,
     tls: Option<TlsAcceptor>,
+    refused: Option<Refused>,
 }
 
 fn acceptor(config: Arc<rustls::ServerConfig>) -> TlsAcceptor {
@@ -129,7 +137,14 @@ impl Server {
             .map_err(|error| format!("TLS handshake: {error}"))?;
         let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
         let caller = certificate::caller(chain).map_err(|error| error.to_string())?;
-        self.streams(stream, caller, stop).await
+        let refused = match (&self.refused, Identity::from_chain(chain)) {
+            (Some(refused), Ok(identity)) => refused(identity),
+            (_, _) => Box::pin(std::future::pending()),
+        };
+        tokio::select! {
+            outcome = self.streams(stream, caller, stop) => outcome,
+            () = refused => Err("the identity is revoked".to_owned()),
+        }
     }
 
     async fn streams<S>(

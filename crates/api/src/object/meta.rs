@@ -41,6 +41,35 @@ impl Object {
         Ok(())
     }
 
+    /// Takes over the fields of the metadata that only the server writes, their absence included,
+    /// from another object of the same kind.
+    pub fn copy_server_owned_from(&mut self, other: &Self) {
+        let kind = self.kind.clone();
+        let meta = &kind.meta;
+        let fields = [
+            &meta.uid,
+            &meta.resource_version,
+            &meta.generation,
+            &meta.creation_timestamp,
+            &meta.deletion_timestamp,
+            &meta.managed_fields,
+        ];
+        let stored = self.message.get_field_mut(&kind.fields.metadata).as_message_mut();
+        let Some(stored) = stored else { return };
+        for field in fields {
+            match other.meta_value(field) {
+                Some(value) => stored.set_field(field, value.clone()),
+                None => stored.clear_field(field),
+            }
+        }
+    }
+
+    /// Whether the object belongs to others.
+    pub fn has_owners(&self) -> bool {
+        let list = self.meta_value(&self.kind.meta.owner_references).and_then(Value::as_list);
+        list.is_some_and(|owners| !owners.is_empty())
+    }
+
     /// Takes the metadata away, for the parts of an object that are kept elsewhere.
     pub fn clear_metadata(&mut self) {
         let field = self.kind.fields.metadata.clone();

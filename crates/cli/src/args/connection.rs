@@ -11,6 +11,14 @@ pub struct Connection {
     pub server: Option<String>,
     #[command(flatten)]
     pub tls: Tls,
+    /// File with an access token to show instead of a certificate
+    #[arg(
+        long,
+        env = "ORRERY_TOKEN_FILE",
+        value_name = "FILE",
+        conflicts_with_all = ["certificate", "key"]
+    )]
+    pub token_file: Option<PathBuf>,
 }
 
 /// PEM files: all three, or none.

@@ -1,14 +1,41 @@
 //! The examples below each command's help.
 
-pub const UP: &str = "Example:
+pub const UP: &str = "Examples:
   orrery up
+  orrery up --tls
   orrery apply -f examples/hello.yaml";
 
-pub const SERVER: &str = "Example:
-  orrery server --data-dir /var/lib/orrery";
+pub const SERVER: &str = "Examples:
+  orrery server --data-dir /var/lib/orrery
+  orrery server --tls --tls-name orrery.example --listen 0.0.0.0:7443";
 
-pub const AGENT: &str = "Example:
-  orrery agent --name edge-1 --server http://127.0.0.1:7443";
+pub const AGENT: &str = "Examples:
+  orrery agent --name edge-1 --server http://127.0.0.1:7443
+  orrery agent --name edge-1 --server https://orrery.example:7443 --token orrery1.edge-k2x.9f...";
+
+pub const TOKEN: &str = "Examples:
+  orrery token create --role agent --name 'edge-*' --ttl 1h
+  orrery token create --role driver --name qemu --uses 1
+  orrery token create --user ci --group deployers --ttl 30d
+  orrery get jointokens
+  orrery delete accesstoken ci-7f3a01bc";
+
+pub const JOIN: &str = "Examples:
+  orrery join --role driver --name aws --server https://orrery.example:7443 --token orrery1... --dir identity
+  orrery join --role controller --name rack-7 --server https://orrery.example:7443 --dir identity --renew";
+
+pub const PKI: &str = "Examples:
+  orrery pki init --dir pki --trust-domain example.org
+  orrery pki issue --dir pki --role agent --name edge-1
+  orrery pki issue --dir pki --role user --name ann --group orrery:admins
+  orrery pki show pki/*.pem
+  orrery pki rotate && orrery pki rotate --finish";
+
+pub const AUTH: &str = "Examples:
+  orrery auth whoami
+  orrery auth can-i create workloads -p demo
+  orrery auth can-i get secret/db -p demo
+  orrery auth can-i --list -p demo";
 
 pub const MESH: &str = "Examples:
   orrery mesh bootstrap --service books -p shop > books.yaml && envoy -c books.yaml

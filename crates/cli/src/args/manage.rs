@@ -81,6 +81,9 @@ pub struct ContextSet {
     pub project: Option<String>,
     #[command(flatten)]
     pub tls: Tls,
+    /// File of an access token to show instead of a certificate
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["certificate", "key"])]
+    pub token_file: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

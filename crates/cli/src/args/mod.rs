@@ -6,6 +6,7 @@
 mod connection;
 mod driver;
 mod examples;
+mod identity;
 mod manage;
 mod mesh;
 mod operations;
@@ -16,6 +17,10 @@ mod values;
 pub use connection::{Connection, Tls};
 pub use driver::{
     AwsDriver, DriverArguments, DriverCommand, DriverConnection, ProcessDriver, QemuDriver,
+};
+pub use identity::{
+    AuthArguments, AuthCommand, CanI, IdentityArguments, JoinArguments, PkiArguments, PkiCommand,
+    PkiInit, PkiIssue, PkiRotate, TokenArguments, TokenCommand, TokenCreate, WhoAmI,
 };
 pub use manage::{
     ApiResourcesArguments, BackupArguments, CompletionArguments, ContextArguments, ContextCommand,
@@ -165,6 +170,18 @@ pub enum Command {
     /// Make a new data folder out of a backup
     #[command(after_help = examples::RESTORE)]
     Restore(RestoreArguments),
+    /// Make tokens, with which machines join and programs show who they are
+    #[command(after_help = examples::TOKEN)]
+    Token(TokenArguments),
+    /// Get a certificate for a machine of any role with a join token
+    #[command(after_help = examples::JOIN)]
+    Join(JoinArguments),
+    /// Make, show and rotate certificates
+    #[command(after_help = examples::PKI)]
+    Pki(PkiArguments),
+    /// Ask who you are and what you may do
+    #[command(after_help = examples::AUTH)]
+    Auth(AuthArguments),
     /// Show who uses how much
     #[command(after_help = examples::TOP)]
     Top(TopArguments),

@@ -1,5 +1,5 @@
 //! Commands that run for as long as they are let.
-use super::{OperationsArguments, ServerMesh, Tls};
+use super::{IdentityArguments, OperationsArguments, ServerMesh, Tls};
 use clap::Args;
 use orrery_server::{DriversListen, StorageListen};
 use std::net::SocketAddr;
@@ -21,6 +21,8 @@ pub struct UpArguments {
     /// Name of the agent beside the server
     #[arg(long, default_value = "local")]
     pub name: String,
+    #[command(flatten)]
+    pub identity: IdentityArguments,
     #[command(flatten)]
     pub operations: OperationsArguments,
 }
@@ -52,6 +54,8 @@ pub struct ServerArguments {
     pub mesh: ServerMesh,
     #[command(flatten)]
     pub tls: Tls,
+    #[command(flatten)]
+    pub identity: IdentityArguments,
 }
 
 /// Where a server takes in storage controllers.
@@ -136,6 +140,9 @@ pub struct AgentArguments {
     /// Stop all workloads when the agent stops, instead of leaving them running
     #[arg(long)]
     pub stop_workloads: bool,
+    /// Join token: the agent gets a certificate of its own with it, and keeps it in its folder
+    #[arg(long, env = "ORRERY_JOIN_TOKEN", hide_env_values = true, conflicts_with = "certificate")]
+    pub token: Option<String>,
     #[command(flatten)]
     pub tls: Tls,
 }

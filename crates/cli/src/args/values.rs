@@ -96,10 +96,13 @@ impl std::fmt::Display for Aim {
 
 /// A span of time as people write it: `90s`, `5m`, `1h30m`.
 pub fn duration(text: &str) -> Result<Duration, String> {
+    if let Some(days) = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok()) {
+        return Ok(Duration::from_secs(u64::from(days) * 86_400));
+    }
     let plain =
         if text.bytes().all(|b| b.is_ascii_digit()) { format!("{text}s") } else { text.into() };
     let parsed: jiff::SignedDuration =
-        plain.parse().map_err(|_| "write it as 90s, 5m or 1h30m".to_owned())?;
+        plain.parse().map_err(|_| "write it as 90s, 5m, 1h30m or 7d".to_owned())?;
     Duration::try_from(parsed).map_err(|_| "it must not be negative".to_owned())
 }
 

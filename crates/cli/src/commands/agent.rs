@@ -2,11 +2,11 @@
 use super::agent_volumes;
 use crate::SUPERVISOR;
 use crate::args::AgentArguments;
+use crate::identity::Linked;
 use crate::paths;
 use crate::signals::StopSignals;
 use anyhow::Context as _;
 use orrery_agent::{AgentConfig, OnStop, SupervisorCommand};
-use orrery_client::Endpoint;
 use orrery_client::agent::Link;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -20,18 +20,17 @@ const MESSAGES_MAX: usize = 64;
 
 pub async fn run(arguments: AgentArguments) -> anyhow::Result<()> {
     let mut signals = StopSignals::listen()?;
-    let tls = arguments.tls.files().load()?;
-    let endpoint = Endpoint::new(&arguments.server, tls)?;
-    let folder = match arguments.data_dir {
-        Some(folder) => paths::data(Some(folder))?,
+    let folder = match &arguments.data_dir {
+        Some(folder) => paths::data(Some(folder.clone()))?,
         None => paths::data(None)?.join("agents").join(&arguments.name),
     };
+    let link = Linked::find(&arguments, &folder).await?;
     let on_stop =
         if arguments.stop_workloads { OnStop::StopWorkloads } else { OnStop::LeaveRunning };
     let stop = CancellationToken::new();
     let labels = arguments.labels.into_iter().collect();
     let place = Place { name: &arguments.name, labels, address: arguments.address };
-    let running = start(place, folder, endpoint, on_stop, stop.clone())?;
+    let running = start(place, folder, link, on_stop, stop.clone())?;
     tokio::pin!(running);
     tokio::select! {
         outcome = &mut running => return outcome,
@@ -49,11 +48,18 @@ pub struct Place<'a> {
     pub address: Option<IpAddr>,
 }
 
+impl<'a> Place<'a> {
+    /// One of which only the name is said.
+    pub fn named(name: &'a str) -> Self {
+        Self { name, labels: BTreeMap::new(), address: None }
+    }
+}
+
 /// An agent and its connection; it ends after `stop` was cancelled.
 pub fn start(
     place: Place<'_>,
     folder: PathBuf,
-    endpoint: Endpoint,
+    linked: Linked,
     on_stop: OnStop,
     stop: CancellationToken,
 ) -> anyhow::Result<impl Future<Output = anyhow::Result<()>> + use<>> {
@@ -67,18 +73,30 @@ pub fn start(
     let (to_server, to_server_rx) = mpsc::channel(MESSAGES_MAX);
     let (from_server_tx, from_server) = mpsc::channel(MESSAGES_MAX);
     let hello = orrery_agent::hello(&config);
-    let link =
-        Link { transport: endpoint, hello, to_server: to_server_rx, from_server: from_server_tx };
+    let link = Link {
+        transport: linked.endpoint,
+        hello,
+        to_server: to_server_rx,
+        from_server: from_server_tx,
+    };
     // The link outlives the agent, so that the agent's last words are still sent.
     let unlink = CancellationToken::new();
-    let linked = link.run(unlink.clone());
+    let connected = link.run(unlink.clone());
+    let renewal = linked.renewal;
+    let renewing = unlink.clone();
+    let renewed = async move {
+        match renewal {
+            Some(renewal) => renewal.run(renewing).await,
+            None => Ok(()),
+        }
+    };
     Ok(async move {
         let agent = async {
             let outcome = orrery_agent::run(config, to_server, from_server, stop).await;
             unlink.cancel();
             outcome
         };
-        let (outcome, Ok(())) = tokio::join!(agent, linked);
+        let (outcome, Ok(()), Ok(())) = tokio::join!(agent, connected, renewed);
         Ok(outcome?)
     })
 }

@@ -4,7 +4,6 @@ use crate::output::table::plain_lines;
 use crate::output::{print, style};
 use crate::paths;
 use anyhow::{Context as _, bail};
-use orrery_client::Endpoint;
 use orrery_client::context::{Context, Contexts};
 
 pub fn run(global: &Global, arguments: ContextArguments) -> anyhow::Result<()> {
@@ -86,8 +85,9 @@ fn changed(contexts: &Contexts, set: ContextSet) -> anyhow::Result<Context> {
         root: absolute(set.tls.root, before.root)?,
         certificate: absolute(set.tls.certificate, before.certificate)?,
         key: absolute(set.tls.key, before.key)?,
+        token_file: absolute(set.token_file, before.token_file)?,
     };
     // A mistake is better told now than at the next command.
-    Endpoint::new(&context.server, context.tls_files().load()?)?;
+    crate::connection::endpoint(&context)?;
     Ok(context)
 }

@@ -8,6 +8,7 @@ use anyhow::{Context as _, bail};
 use orrery_driver::process::{Agent, Process};
 use orrery_driver::qemu::{self, Qemu};
 use orrery_driver::{Driver, Options, aws, process};
+use orrery_pki::LiveTls;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -68,8 +69,8 @@ async fn serve(
     driver: Arc<dyn Driver>,
 ) -> anyhow::Result<()> {
     let mut signals = StopSignals::listen()?;
-    let tls = connection.tls.files().load()?;
-    let tls = tls.map(|material| material.client_config());
+    let tls = LiveTls::from_files(&connection.tls.files())?;
+    let tls = tls.map(|live| live.client_config());
     let channel = orrery_driver::channel(&connection.server, tls)?;
     let name = connection.name.clone().unwrap_or_else(|| kind.to_lowercase());
     let mut options = Options::new(&name, GROUP, kind, VERSION);

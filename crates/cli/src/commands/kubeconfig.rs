@@ -20,22 +20,31 @@ pub fn run(global: &Global, arguments: &KubeconfigArguments) -> anyhow::Result<(
     print::line(orrery_api::value_to_yaml(&config).trim_end())
 }
 
-/// The PEM files of a context, as kubeconfigs carry them.
+/// What a context shows and trusts, as kubeconfigs carry it.
 struct Material {
-    root: String,
-    certificate: String,
-    key: String,
+    root: Option<String>,
+    proof: Proof,
+}
+
+enum Proof {
+    Certificate { certificate: String, key: String },
+    Token(String),
 }
 
 impl Material {
     fn read(context: &Context) -> anyhow::Result<Option<Self>> {
+        if let Some(file) = &context.token_file {
+            let token = orrery_pki::read_pem_file(file).context("read the access token")?;
+            let root = context.root.as_deref().map(encoded).transpose()?;
+            return Ok(Some(Self { root, proof: Proof::Token(token.trim().to_owned()) }));
+        }
         match (&context.root, &context.certificate, &context.key) {
             (None, None, None) => Ok(None),
-            (Some(root), Some(certificate), Some(key)) => Ok(Some(Self {
-                root: encoded(root)?,
-                certificate: encoded(certificate)?,
-                key: encoded(key)?,
-            })),
+            (Some(root), Some(certificate), Some(key)) => {
+                let (certificate, key) = (encoded(certificate)?, encoded(key)?);
+                let proof = Proof::Certificate { certificate, key };
+                Ok(Some(Self { root: Some(encoded(root)?), proof }))
+            }
             (_, _, _) => bail!("give all of --root, --certificate and --key, or none"),
         }
     }
@@ -51,9 +60,16 @@ fn kubeconfig(context: &Context, project: &str, material: Option<&Material>) -> 
     let mut cluster = json!({ "server": context.server });
     let mut user = json!({});
     if let Some(material) = material {
-        cluster["certificate-authority-data"] = json!(material.root);
-        user["client-certificate-data"] = json!(material.certificate);
-        user["client-key-data"] = json!(material.key);
+        if let Some(root) = &material.root {
+            cluster["certificate-authority-data"] = json!(root);
+        }
+        match &material.proof {
+            Proof::Certificate { certificate, key } => {
+                user["client-certificate-data"] = json!(certificate);
+                user["client-key-data"] = json!(key);
+            }
+            Proof::Token(token) => user["token"] = json!(token),
+        }
     }
     json!({
         "apiVersion": "v1",

@@ -3,6 +3,7 @@ mod agent;
 mod agent_volumes;
 mod api_resources;
 mod apply;
+mod auth;
 mod backup;
 mod completion;
 mod context;
@@ -18,6 +19,7 @@ mod explain;
 mod get;
 mod get_watch;
 mod happenings;
+mod join;
 mod kubeconfig;
 mod label;
 mod logs;
@@ -25,11 +27,13 @@ mod man;
 mod mesh;
 mod operations;
 mod patch;
+mod pki;
 mod prune;
 mod reference;
 mod secrets;
 mod server;
 mod storage;
+mod token;
 mod top;
 mod up;
 mod version;
@@ -106,6 +110,10 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<()> {
         Command::Top(arguments) => top::run(global, arguments).await,
         Command::Secrets(arguments) => secrets::run(global, arguments).await,
         Command::Logs(arguments) => logs::run(global, arguments).await,
+        Command::Join(arguments) => join::run(arguments).await,
+        Command::Pki(arguments) => pki::run(global, arguments).await,
+        Command::Auth(arguments) => auth::run(global, arguments).await,
+        Command::Token(arguments) => token::run(global, arguments).await,
         Command::Version(arguments) => version::run(global, arguments).await,
     }
 }

@@ -1,6 +1,7 @@
 //! `orrery server`.
 use super::operations;
 use crate::args::{ServerArguments, StoreArguments};
+use crate::identity;
 use crate::paths;
 use crate::signals::StopSignals;
 use anyhow::Context as _;
@@ -27,6 +28,7 @@ pub async fn run(arguments: ServerArguments) -> anyhow::Result<()> {
         tls: arguments.tls.files(),
         allow_plain: arguments.allow_plain,
         group_suffix: arguments.group_suffix,
+        identity: arguments.identity.options(),
         mesh: arguments.mesh.settings(),
         storage: arguments
             .storage
@@ -39,6 +41,11 @@ pub async fn run(arguments: ServerArguments) -> anyhow::Result<()> {
         tracing::info!("machine drivers register at {drivers}");
     }
     let scheme = server.scheme_name();
+    if arguments.identity.tls {
+        let admin = identity::admin(server.identities(), &data)?;
+        let certificate = admin.certificate.unwrap_or_default();
+        tracing::info!(certificate = %certificate.display(), "an administrator's certificate is kept here");
+    }
     let stop = CancellationToken::new();
     let mut tasks = Tasks::new(stop.clone());
     server.spawn(&mut tasks)?;

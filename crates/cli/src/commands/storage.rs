@@ -1,7 +1,7 @@
 //! `orrery storage-controller` and `orrery csi`.
 use crate::args::{CsiArguments, StorageControllerArguments};
 use crate::signals::StopSignals;
-use orrery_pki::{ClientAuth, TlsFiles};
+use orrery_pki::{ClientAuth, LiveTls, TlsFiles};
 use orrery_storage_node::run::{Tls, run_controller, run_csi};
 use tokio_util::sync::CancellationToken;
 
@@ -33,10 +33,11 @@ where
 }
 
 fn tls(files: &TlsFiles) -> anyhow::Result<Tls> {
-    Ok(match files.load()? {
-        Some(material) => Tls {
-            server: Some(material.server_config(ClientAuth::Required)),
-            client: Some(material.client_config()),
+    // A renewed certificate is noticed without a restart.
+    Ok(match LiveTls::from_files(files)? {
+        Some(live) => Tls {
+            server: Some(live.server_config(ClientAuth::Required)),
+            client: Some(live.client_config()),
         },
         None => Tls::default(),
     })

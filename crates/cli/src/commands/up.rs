@@ -2,6 +2,7 @@
 use super::{agent, operations, server::STOP_GRACE};
 use crate::args::{Global, UpArguments};
 use crate::connection;
+use crate::identity::{self, Linked};
 use crate::output::{print, style};
 use crate::paths;
 use crate::signals::StopSignals;
@@ -27,6 +28,7 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
         tls: TlsFiles::default(),
         allow_plain: false,
         group_suffix: orrery_api::DEFAULT_GROUP_SUFFIX.to_owned(),
+        identity: arguments.identity.options(),
         mesh: <_>::default(),
         storage: arguments
             .storage
@@ -37,20 +39,28 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
     let url = format!("{}://{}", server.scheme_name(), server.address()?);
     let storage = server.storage_address();
     let drivers = server.drivers_address();
+    let folder = data.join("agents").join(&arguments.name);
+    let (admin, link) = match arguments.identity.tls {
+        true => {
+            let admin = identity::admin(server.identities(), &data)?;
+            (admin, Linked::beside(server.identities(), &url, &arguments.name, &folder)?)
+        }
+        false => (TlsFiles::default(), Endpoint::new(&url, None)?.into()),
+    };
     let stop = CancellationToken::new();
     let mut tasks = Tasks::new(stop.clone());
     server.spawn(&mut tasks)?;
 
-    let endpoint = Endpoint::new(&url, None)?;
-    let folder = data.join("agents").join(&arguments.name);
     let stop_agent = CancellationToken::new();
-    let (name, on_stop) = (&arguments.name, OnStop::StopWorkloads);
-    let place = agent::Place { name, labels: <_>::default(), address: None };
-    let agent = agent::start(place, folder, endpoint, on_stop, stop_agent.clone())?;
+    let (place, on_stop) = (agent::Place::named(&arguments.name), OnStop::StopWorkloads);
+    let agent = agent::start(place, folder, link, on_stop, stop_agent.clone())?;
     let context = Context {
         name: "local".to_owned(),
         server: url.clone(),
         project: Some("default".to_owned()),
+        root: admin.root,
+        certificate: admin.certificate,
+        key: admin.key,
         ..Context::default()
     };
     let config = connection::remember(global, context)?;

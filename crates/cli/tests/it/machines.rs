@@ -1,7 +1,10 @@
 //! Machines as a person uses them: a server, the real process driver, agents inside the machines.
 use crate::harness::{Home, ORRERY, Process, Up, until};
+use crate::tls::{authority, identity, with};
+use orrery_pki::Role;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
 /// A server with the process driver beside it.
@@ -237,4 +240,36 @@ fn where_drivers_register_can_be_chosen() {
     assert!(refused.contains("or off"), "{refused}");
     let up = home.start(&["up", "--listen", "127.0.0.1:0", "--drivers-listen", "off"]);
     drop(up);
+}
+
+/// proves: MCH-04
+#[test]
+fn with_certificates_only_drivers_register() {
+    let home = Home::new();
+    let authority = authority();
+    let drivers = format!("127.0.0.1:{}", free_port());
+    let mut server = identity(&authority, &home, Role::Server, "s1");
+    server.extend(["--drivers-listen".to_owned(), drivers.clone()]);
+    let (_server, url) = home.server("data", &server);
+    let user = identity(&authority, &home, Role::User, "alice");
+    let driver = |role, name: &str| {
+        let tls = identity(&authority, &home, role, name);
+        let mut command = home.command(ORRERY);
+        command.args(with(&["driver", "aws", "--server", &drivers], &tls));
+        Process(command.stderr(Stdio::piped()).spawn().unwrap())
+    };
+    let mut stranger = driver(Role::Agent, "a1");
+    let said = BufReader::new(stranger.0.stderr.take().unwrap()).lines();
+    let said = said.map_while(Result::ok).find(|line| line.contains("is no driver"));
+    assert!(said.is_some(), "it is told why");
+    let mut known = driver(Role::Driver, "d1");
+    let mut stderr = known.0.stderr.take().unwrap();
+    // Nobody reads on; a full pipe must not stop it.
+    std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+    let get = with(&["get", "drivers", "--server", &url], &user);
+    until("the driver is shown with its certificate", || {
+        let shown = home.orrery(&get).good();
+        (shown.contains("Active") && shown.contains("spiffe://test.local/driver/d1")).then_some(())
+    });
+    assert!(!home.orrery(&get).good().contains("agent/a1"));
 }

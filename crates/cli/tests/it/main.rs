@@ -5,6 +5,7 @@ mod bad_input;
 mod changes;
 mod dependencies;
 mod harness;
+mod identity;
 mod logs;
 mod machines;
 mod manage;

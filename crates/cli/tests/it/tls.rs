@@ -1,6 +1,6 @@
 //! Mutual TLS for server, agent and command line, from PEM files.
 use crate::harness::{Home, ORRERY, Process, until};
-use orrery_pki::{Authority, IssueRequest, Role, Validity};
+use orrery_pki::{ADMINS, Authority, IssueRequest, Role, Validity};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub fn authority() -> Authority {
 pub fn identity(authority: &Authority, home: &Home, role: Role, name: &str) -> Vec<String> {
     let folder = home.path(&format!("{role}-{name}"));
     std::fs::create_dir_all(&folder).unwrap();
-    let request = IssueRequest::new(role, name).dns("localhost").ip([127, 0, 0, 1]);
+    let request = IssueRequest::new(role, name).dns("localhost").ip([127, 0, 0, 1]).group(ADMINS);
     let files = authority.issue(&request, validity()).unwrap().write_to(&folder).unwrap();
     let text = |path: Option<std::path::PathBuf>| path.unwrap().display().to_string();
     vec![
@@ -42,7 +42,7 @@ fn agent(home: &Home, name: &str, url: &str, tls: &[String]) -> Process {
     Process(command.spawn().unwrap())
 }
 
-fn with<'a>(command: &[&'a str], tls: &'a [String]) -> Vec<&'a str> {
+pub fn with<'a>(command: &[&'a str], tls: &'a [String]) -> Vec<&'a str> {
     command.iter().copied().chain(tls.iter().map(String::as_str)).collect()
 }
 

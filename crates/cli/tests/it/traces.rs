@@ -86,13 +86,14 @@ fn a_request_is_traced_from_its_caller_into_the_store() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.contains(" 201 "), "{answer}");
-    let (request, commit) = until("the spans of the request arrive", || {
+    let (request, accessor, commit) = until("the spans of the request arrive", || {
         let spans = collector.of_trace(TRACE);
         let named = |name: &str| spans.iter().find(|span| span.name == name).cloned();
-        Some((named("request")?, named("commit")?))
+        Some((named("request")?, named("accessor")?, named("commit")?))
     });
     assert_eq!(hex(&request.parent_span_id), PARENT);
-    assert_eq!(commit.parent_span_id, request.span_id, "the commit is a part of the request");
+    assert_eq!(accessor.parent_span_id, request.span_id, "the write is a part of the request");
+    assert_eq!(commit.parent_span_id, accessor.span_id, "and the commit of the write");
 
     // The command line begins a trace, and the server goes on with it.
     home.orrery(&["get", "projects", "--server", &url, "--otlp-endpoint", &endpoint]).good();

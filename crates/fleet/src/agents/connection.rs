@@ -43,7 +43,7 @@ impl AgentConnections {
             let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
             hello.address = peer.address.map_or(here, |from| from.ip().to_canonical()).to_string();
         }
-        let certificate = peer.identity.as_ref().map(|identity| identity.fingerprint);
+        let certificate = peer.identity.as_ref().map(|identity| identity.key);
         if let Some(connected) = self.fleet.senders().certificate_of(&hello.name)
             && connected != certificate
         {

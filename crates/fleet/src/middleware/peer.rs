@@ -1,5 +1,5 @@
 //! Who is at the other end of a connection.
-use orrery_pki::{Identity, Role};
+use orrery_pki::{Identity, Role, Subject};
 use std::net::SocketAddr;
 
 /// A connected peer, as its transport knows it.
@@ -10,6 +10,8 @@ pub struct Peer {
     pub identity: Option<Identity>,
     /// True when the connection is encrypted, so that an identity can be demanded.
     pub encrypted: bool,
+    /// Who it is by a token, which counts more than the certificate of the connection.
+    pub login: Option<Subject>,
     pub address: Option<SocketAddr>,
     /// What its program calls itself; empty when it does not say.
     pub user_agent: String,
@@ -41,9 +43,20 @@ impl Peer {
 
     /// Whether this peer may act in `role` under any name.
     pub fn has_role(&self, role: Role) -> bool {
-        match &self.identity {
-            Some(identity) => identity.role() == Some(role),
-            None => !self.encrypted,
+        match (&self.login, &self.identity) {
+            (Some(login), _) => login.role == Some(role),
+            (None, Some(identity)) => identity.role() == Some(role),
+            (None, None) => !self.encrypted,
+        }
+    }
+
+    /// Whom its requests come from.
+    pub fn subject(&self) -> Subject {
+        match (&self.login, &self.identity) {
+            (Some(login), _) => login.clone(),
+            (None, Some(identity)) => Subject::of_certificate(identity),
+            (None, None) if self.encrypted => Subject::unknown(),
+            (None, None) => Subject::plain(),
         }
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct Session {
     /// Grows with each connection of an agent of this name; the newest wins.
     pub epoch: i64,
-    /// Of the certificate that it was opened with.
+    /// Of the key of the certificate that it was opened with; a renewed certificate has the same.
     pub certificate: Option<Fingerprint>,
     pub outbox: Arc<Outbox>,
 }

@@ -10,6 +10,7 @@ mod compose;
 mod watch;
 
 use crate::accessor::{Accessor, WatchStream};
+use crate::batch::Batch;
 use crate::cursor::Cursor;
 use crate::error::Error;
 use crate::keys::Keys;
@@ -49,17 +50,24 @@ impl PartsAccessor {
         Ok((snapshot, object, head.modified))
     }
 
+    /// The revision of what was written; none where it was only checked, or waits in a batch.
     async fn commit(
         &self,
         mut ops: Vec<Op>,
         name: &ObjectName,
         dry_run: bool,
-    ) -> Result<Revision, Error> {
+        batch: Option<Batch>,
+    ) -> Result<Option<Revision>, Error> {
         if dry_run {
             ops = refusal::checks(ops);
         }
+        if let Some(batch) = batch {
+            batch.add(ops);
+            return Ok(None);
+        }
         let (first, parts) = (self.key(name), self.composer.keys.parts(&name.project, &name.name));
-        self.store.commit(ops).await.map_err(|error| match error {
+        let committed = self.store.commit(ops).await;
+        committed.map(|revision| (!dry_run).then_some(revision)).map_err(|error| match error {
             orrery_store::Error::Conflict { key, expected, actual }
                 if *key == *first || key.starts_with(&parts) =>
             {
@@ -98,8 +106,10 @@ impl Accessor for PartsAccessor {
         object.set_resource_version("");
         let mut ops = self.composer.write(&snapshot, &object, expect)?;
         ops.extend(options.guards);
-        let revision = self.commit(ops, &name, options.dry_run).await?;
-        let revision = if options.dry_run { before } else { revision.to_string() };
+        let revision = match self.commit(ops, &name, options.dry_run, options.batch).await? {
+            Some(revision) => revision.to_string(),
+            None => before,
+        };
         object.set_resource_version(&revision);
         Ok(Applied { object, outcome })
     }
@@ -111,8 +121,8 @@ impl Accessor for PartsAccessor {
         let parts = self.composer.keys.parts(&options.name.project, &options.name.name);
         ops.extend(snapshot.range(&parts).map(|part| Op::delete(part.key.clone(), part.modified)));
         ops.extend(options.guards);
-        let revision = self.commit(ops, &options.name, options.dry_run).await?;
-        if !options.dry_run {
+        let committed = self.commit(ops, &options.name, options.dry_run, options.batch).await?;
+        if let Some(revision) = committed {
             object.set_resource_version(&revision.to_string());
         }
         Ok(Deleted { object, gone: true })

@@ -1,5 +1,6 @@
 //! Watches: what is there, then every change, none skipped.
-use crate::support::{PROJECT, World, at, fields, labels};
+use crate::support::{PATIENCE, PROJECT, World, at, fields, labels};
+use futures::StreamExt;
 use orrery_hub::{ApplyOptions, Error, Revision, WatchEvent, WatchOptions};
 use serde_json::json;
 use std::time::Duration;
@@ -118,4 +119,29 @@ async fn an_idle_watch_is_told_how_far_the_store_has_come() {
         panic!("nothing else happened here")
     };
     assert_eq!(revision, now);
+}
+
+/// What several watchers are told of one change is the same bytes, made once.
+#[tokio::test]
+async fn watchers_share_the_bytes_of_a_change() {
+    let world = World::new().await;
+    let mut watchers = Vec::new();
+    for _ in 0..3 {
+        let options = WatchOptions::default();
+        watchers.push(world.gizmos().watch_encoded(options).await.expect("a watch"));
+    }
+    world.create(world.gizmo("a", json!({"image": "one"}))).await;
+    let mut told = Vec::new();
+    for watcher in &mut watchers {
+        loop {
+            let event = tokio::time::timeout(PATIENCE, watcher.next()).await.expect("in time");
+            if let WatchEvent::Added(found) = event.expect("it goes on").expect("no error") {
+                told.push(found);
+                break;
+            }
+        }
+    }
+    let first = told[0].bytes().as_ptr();
+    assert!(told.iter().all(|found| found.bytes().as_ptr() == first), "each has its own");
+    assert_eq!(told[0].object().expect("a gizmo"), &world.get("a").await);
 }

@@ -94,6 +94,8 @@ fn unavailable(error: Error) -> WorldError {
         Error::Conflict { name, .. } | Error::AlreadyExists { name, .. } => {
             WorldError::Conflict(name)
         }
+        // Its sets and deployments go with it, a moment later.
+        Error::ProjectTerminating { project } => WorldError::Conflict(project),
         other => WorldError::Unavailable(other.to_string()),
     }
 }

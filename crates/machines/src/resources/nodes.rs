@@ -33,7 +33,8 @@ impl Nodes {
     }
 
     /// The node that an agent on this machine made: the one of the machine's own name, or of the name
-    /// that the driver told. One that another machine has claimed is not it.
+    /// that the driver told. One that another machine has claimed is not it, nor is one that was there
+    /// before the machine: whoever names a machine after another's node gets nothing of it.
     pub fn find(&self, machine: &Machine) -> Option<Found> {
         let own = meta(&machine.metadata);
         let told = machine.status.as_ref().map(|status| status.node_name.as_str());
@@ -41,7 +42,9 @@ impl Nodes {
         names.into_iter().flatten().find_map(|name| {
             let node = self.views.nodes.get(&ObjectName::new("", name))?;
             let holder = meta(&node.metadata).annotations.get(NODE_MACHINE_UID);
-            if holder.is_some_and(|uid| *uid != own.uid) {
+            let seconds = |metadata: &ObjectMeta| metadata.creation_timestamp.map(|it| it.seconds);
+            let older = seconds(meta(&node.metadata)) < seconds(own);
+            if holder.map_or(older, |uid| *uid != own.uid) {
                 return None;
             }
             let ready = node.status.as_ref().is_some_and(|status| status.state == "Ready");

@@ -35,6 +35,8 @@ pub struct Inbound {
 pub struct Snapshot {
     /// Services whose endpoints these proxies must not learn.
     pub denied: BTreeSet<ServiceName>,
+    /// The names that a client without a proxy may dial.
+    pub dialled: BTreeSet<String>,
     pub resources: BTreeMap<Kind, BTreeMap<Arc<str>, Arc<Resource>>>,
 }
 
@@ -51,8 +53,11 @@ pub struct Source<'a> {
 impl Source<'_> {
     pub fn build(&self, key: &GroupKey, clusters: &mut ClusterCache) -> Snapshot {
         let plan = self.declared.plan(&key.service);
-        let mut snapshot = Snapshot { denied: plan.denied.clone(), resources: BTreeMap::new() };
+        let mut snapshot = Snapshot { denied: plan.denied.clone(), ..Snapshot::default() };
         let Some(sides) = key.sides else { return snapshot };
+        let domains =
+            plan.hosts.iter().flat_map(|host| envoy::domains(&key.service, &host.service));
+        snapshot.dialled = domains.collect();
         self.put_clusters(&mut snapshot, &plan, clusters);
         snapshot.put(Kind::Route, envoy::route_configuration(&key.service, &plan));
         snapshot.put(Kind::Listener, envoy::outbound_listener(sides.outbound));
@@ -99,6 +104,17 @@ impl Source<'_> {
 }
 
 impl Snapshot {
+    /// The listener that a gRPC client asks for by the name it dials. Proxies, which ask for all
+    /// listeners, never see one.
+    pub fn api_listener(&self, asked: &str) -> Option<Arc<Resource>> {
+        let host = asked.rsplit_once(':').map_or(asked, |(host, _)| host);
+        self.dialled.contains(host).then(|| Arc::new(envoy::api_listener(asked)))
+    }
+
+    pub fn get(&self, kind: Kind, name: &str) -> Option<Arc<Resource>> {
+        self.resources.get(&kind)?.get(name).cloned()
+    }
+
     fn put(&mut self, kind: Kind, resource: Resource) {
         self.put_shared(kind, Arc::new(resource));
     }

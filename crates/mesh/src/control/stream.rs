@@ -197,9 +197,10 @@ impl View for StreamView<'_> {
     fn get(&self, kind: Kind, name: &str) -> Option<Arc<Resource>> {
         match kind {
             Kind::Endpoints => Some(self.endpoints(name)),
-            Kind::Secret | Kind::Cluster | Kind::Listener | Kind::Route => {
-                self.snapshot.resources.get(&kind)?.get(name).cloned()
+            Kind::Listener => {
+                self.snapshot.get(kind, name).or_else(|| self.snapshot.api_listener(name))
             }
+            Kind::Secret | Kind::Cluster | Kind::Route => self.snapshot.get(kind, name),
         }
     }
 

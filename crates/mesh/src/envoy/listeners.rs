@@ -27,6 +27,22 @@ pub fn outbound_listener(at: SocketAddr) -> Resource {
     Resource::encode(Kind::Listener, OUTBOUND.into(), &message)
 }
 
+/// For a gRPC client that finds its way by itself: it asks for a listener by the name it dials, and
+/// wants only the routes of it.
+pub fn api_listener(name: &str) -> Resource {
+    let routes = RouteSpecifier::Rds(hcm::Rds {
+        config_source: Some(from_ads()),
+        route_config_name: OUTBOUND.to_owned(),
+    });
+    let manager = pack_any(manager_config(OUTBOUND, Vec::new(), routes));
+    let message = listener::Listener {
+        name: name.to_owned(),
+        api_listener: Some(listener::ApiListener { api_listener: Some(manager) }),
+        ..Default::default()
+    };
+    Resource::encode(Kind::Listener, name.into(), &message)
+}
+
 /// For requests of others: through `guard`, then by `routes`.
 pub fn inbound_manager(
     name: &str,
@@ -44,13 +60,21 @@ pub fn http_filter(name: &str, config: Any) -> hcm::HttpFilter {
     }
 }
 
-fn manager(
+fn manager(name: &str, filters: Vec<hcm::HttpFilter>, routes: RouteSpecifier) -> listener::Filter {
+    let manager = manager_config(name, filters, routes);
+    listener::Filter {
+        name: "envoy.filters.network.http_connection_manager".to_owned(),
+        config_type: Some(listener::filter::ConfigType::TypedConfig(pack_any(manager))),
+    }
+}
+
+fn manager_config(
     name: &str,
     mut filters: Vec<hcm::HttpFilter>,
     routes: RouteSpecifier,
-) -> listener::Filter {
+) -> hcm::HttpConnectionManager {
     filters.push(http_filter("envoy.filters.http.router", pack_any(Router::default())));
-    let manager = hcm::HttpConnectionManager {
+    hcm::HttpConnectionManager {
         stat_prefix: name.to_owned(),
         route_specifier: Some(routes),
         http_filters: filters,
@@ -58,9 +82,5 @@ fn manager(
         normalize_path: Some(BoolValue { value: true }),
         merge_slashes: true,
         ..Default::default()
-    };
-    listener::Filter {
-        name: "envoy.filters.network.http_connection_manager".to_owned(),
-        config_type: Some(listener::filter::ConfigType::TypedConfig(pack_any(manager))),
     }
 }

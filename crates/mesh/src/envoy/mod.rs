@@ -21,8 +21,8 @@ pub use bootstrap::{Bootstrap, ControlPlane, Mode, TlsPaths};
 pub use clusters::{ClusterSettings, cluster};
 pub use endpoints::load_assignment;
 pub use inbound::{inbound_listener, local_cluster};
-pub use listeners::outbound_listener;
-pub use routes::route_configuration;
+pub use listeners::{api_listener, outbound_listener};
+pub use routes::{domains, route_configuration};
 pub use secrets::{CERTIFICATE_NAME, ROOTS_NAME, secrets};
 
 use envoy_types::pb::envoy::config::core::v3 as core;

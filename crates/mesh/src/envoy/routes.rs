@@ -25,12 +25,17 @@ pub fn route_configuration(source: &ServiceName, plan: &RoutePlan) -> Resource {
     Resource::encode(Kind::Route, OUTBOUND.into(), &message)
 }
 
-fn virtual_host(source: &ServiceName, host: &Host) -> route::VirtualHost {
-    let (project, name) = (host.service.project(), host.service.name());
+/// The names by which proxies of `source` know a service.
+pub fn domains(source: &ServiceName, service: &ServiceName) -> Vec<String> {
+    let (project, name) = (service.project(), service.name());
     let short = (project == source.project()).then(|| name.to_owned());
+    short.into_iter().chain([format!("{name}.{project}")]).collect()
+}
+
+fn virtual_host(source: &ServiceName, host: &Host) -> route::VirtualHost {
     route::VirtualHost {
         name: host.service.to_string(),
-        domains: short.into_iter().chain([format!("{name}.{project}")]).collect(),
+        domains: domains(source, &host.service),
         routes: host.rules.iter().map(|rule| one_route(rule, &host.traffic)).collect(),
         ..Default::default()
     }

@@ -12,7 +12,7 @@ use orrery_proto::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 /// The newest first: a cluster that serves several is read in the newest.
@@ -34,6 +34,8 @@ pub struct KubernetesSource {
     scheme: Arc<Scheme>,
     state: Mutex<State>,
     changed: Mutex<Option<Arc<Notify>>>,
+    /// The kinds of which the cluster has told something.
+    heard: watch::Sender<BTreeSet<String>>,
 }
 
 #[derive(Default)]
@@ -50,6 +52,7 @@ impl KubernetesSource {
             scheme,
             state: Mutex::default(),
             changed: Mutex::default(),
+            heard: watch::Sender::new(BTreeSet::new()),
         })
     }
 
@@ -73,6 +76,8 @@ impl KubernetesSource {
 
     fn take(&self, group: &str, version: &str, kind: &str, told: Told) {
         let mut state = self.state.lock();
+        // Seen only after the lock is free again.
+        self.hear(kind);
         match told {
             Told::All(objects) => {
                 state.objects.retain(|(known, _), _| known != kind);
@@ -138,8 +143,14 @@ impl KubernetesSource {
         }
     }
 
+    /// Whoever waits for the first word looks once this is done with it.
+    fn hear(&self, kind: &str) {
+        self.heard.send_if_modified(|heard| heard.insert(kind.to_owned()));
+    }
+
     fn take_services(&self, told: Told) {
         let mut state = self.state.lock();
+        self.hear("Service");
         match told {
             Told::All(objects) => {
                 state.services =
@@ -162,6 +173,7 @@ impl KubernetesSource {
     }
 }
 
+#[async_trait::async_trait]
 impl Source for KubernetesSource {
     fn declarations(&self) -> Declarations {
         let state = self.state.lock();
@@ -194,6 +206,12 @@ impl Source for KubernetesSource {
     fn wake(&self, changed: Arc<Notify>) {
         *self.changed.lock() = Some(changed.clone());
         changed.notify_one();
+    }
+
+    async fn loaded(&self) {
+        let mut heard = self.heard.subscribe();
+        // The sender lives as long as the source, so this ends with all of them heard.
+        let _ = heard.wait_for(|heard| KINDS.len() < heard.len()).await;
     }
 }
 

@@ -4,16 +4,25 @@ use crate::catalog::ServiceCatalog;
 use crate::declared::{Declarations, Findings};
 use crate::topology::MemoryTopology;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+/// How long a start waits for other places: longer, and proxies wait in vain; shorter, and a slow
+/// place looks like one that declares nothing.
+const LOADING_MAX: Duration = Duration::from_secs(20);
+
 /// Another place where things are declared, beside the hub.
+#[async_trait::async_trait]
 pub trait Source: Send + Sync + 'static {
     /// Everything it declares, from memory.
     fn declarations(&self) -> Declarations;
 
     /// To be woken from now on whenever that changes.
     fn wake(&self, changed: Arc<Notify>);
+
+    /// Returns when it has told what it declares, or that it cannot.
+    async fn loaded(&self);
 }
 
 pub struct Topologist {
@@ -39,6 +48,15 @@ impl Topologist {
             tokio::select! {
                 () = stop.cancelled() => return,
                 _ = synced.wait_for(|synced| *synced) => {}
+            }
+        }
+        let loading = futures::future::join_all(self.sources.iter().map(|source| source.loaded()));
+        tokio::select! {
+            () = stop.cancelled() => return,
+            outcome = tokio::time::timeout(LOADING_MAX, loading) => {
+                if outcome.is_err() {
+                    tracing::warn!("not every cluster has told what it declares; going on without");
+                }
             }
         }
         self.read();

@@ -11,6 +11,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 const GROUP: &str = "discovery.k8s.io";
@@ -33,6 +34,8 @@ pub struct KubernetesProvider {
     name: String,
     state: RwLock<State>,
     announcer: Announcer<ServiceName>,
+    /// True once the cluster has told something, be it that it cannot.
+    heard: watch::Sender<bool>,
 }
 
 impl KubernetesProvider {
@@ -42,6 +45,7 @@ impl KubernetesProvider {
             name: format!("kubernetes/{cluster}"),
             state: RwLock::new(State { slices: Slices::new(), failure }),
             announcer: Announcer::default(),
+            heard: watch::Sender::new(false),
         })
     }
 
@@ -57,6 +61,7 @@ impl KubernetesProvider {
 
     fn take(&self, told: Told) {
         let changed = self.state.write().take(told);
+        self.heard.send_replace(true);
         self.announcer.announce(changed);
     }
 }
@@ -67,7 +72,10 @@ impl EndpointsProvider for KubernetesProvider {
         &self.name
     }
 
+    /// Waits for the first word of the cluster: nothing known is not the same as nothing there.
     async fn list_endpoints(&self, service: &ServiceName) -> Result<Vec<Endpoint>, ProviderError> {
+        // The sender lives as long as the provider, so this ends with something heard.
+        let _ = self.heard.subscribe().wait_for(|heard| *heard).await;
         let state = self.state.read();
         if let Some(reason) = &state.failure {
             let (provider, reason) = (self.name.clone(), reason.clone());

@@ -10,9 +10,35 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("address.rs", &["topology", "providers", "catalog", "xds", "envoy", "control", "grpc"]),
     (
         "topology",
-        &["address", "providers", "secrets", "catalog", "xds", "envoy", "control", "grpc"],
+        &[
+            "address",
+            "providers",
+            "secrets",
+            "catalog",
+            "xds",
+            "envoy",
+            "control",
+            "grpc",
+            "kubernetes",
+            "hub",
+        ],
     ),
-    ("providers", &["topology", "secrets", "catalog", "xds", "envoy", "control", "grpc"]),
+    (
+        "providers",
+        &[
+            "topology", "secrets", "catalog", "xds", "envoy", "control", "grpc", "declared", "smi",
+            "hub",
+        ],
+    ),
+    (
+        "declared",
+        &["address", "providers", "secrets", "catalog", "xds", "envoy", "control", "grpc", "hub"],
+    ),
+    ("smi", &["address", "topology", "providers", "catalog", "xds", "envoy", "control", "hub"]),
+    (
+        "kubernetes.rs",
+        &["address", "topology", "declared", "smi", "catalog", "xds", "envoy", "hub"],
+    ),
     (
         "secrets",
         &["address", "topology", "providers", "catalog", "xds", "envoy", "control", "grpc"],
@@ -30,7 +56,8 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
 const PRIVATE: &[(&str, &[&str])] = &[
     ("envoy_types", &["envoy", "grpc"]),
     ("tonic", &["grpc"]),
-    ("std::net", &["address.rs", "identity.rs", "control", "envoy", "grpc"]),
+    ("kube::", &["kubernetes.rs", "providers", "hub"]),
+    ("std::net", &["address.rs", "identity.rs", "providers", "hub", "control", "envoy", "grpc"]),
 ];
 
 fn source() -> PathBuf {

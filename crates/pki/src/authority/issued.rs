@@ -34,13 +34,14 @@ impl Issued {
         request: &IssueRequest,
         certificate: &Certificate,
         key: &KeyPair,
+        chain_pem: &str,
         root_pem: &str,
     ) -> Result<Self, AuthorityError> {
         let identity = Identity::from_der(certificate.der())
             .map_err(|error| AuthorityError::Unreadable(error.to_string()))?;
         Ok(Self {
             file_stem: format!("{}-{}", request.role, request.name),
-            certificate_pem: certificate.pem(),
+            certificate_pem: certificate.pem() + chain_pem,
             key_pem: Zeroizing::new(key.serialize_pem()),
             root_pem: root_pem.to_owned(),
             identity,
@@ -102,7 +103,7 @@ impl fmt::Debug for Issued {
 
 /// Whole or not at all: written beside the target, made durable, then renamed over it. The file is
 /// never readable by others, not even for a moment.
-pub(super) fn write_private(file: &Path, bytes: &[u8]) -> Result<(), AuthorityError> {
+pub(crate) fn write_private(file: &Path, bytes: &[u8]) -> Result<(), AuthorityError> {
     let failed = |source| AuthorityError::Write { file: file.to_owned(), source };
     let draft = draft_of(file);
     let written = create_and_write(&draft, bytes).and_then(|()| fs::rename(&draft, file));

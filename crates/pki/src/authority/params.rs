@@ -58,11 +58,25 @@ pub struct IssueRequest {
     /// Names under which others dial this peer, beside the one of the storage manager.
     pub dns_names: Vec<String>,
     pub ip_addresses: Vec<IpAddr>,
+    /// The group of a person, carried as the organization of the subject.
+    pub group: Option<String>,
 }
 
 impl IssueRequest {
     pub fn new(role: Role, name: impl Into<String>) -> Self {
-        Self { role, name: name.into(), dns_names: Vec::new(), ip_addresses: Vec::new() }
+        Self {
+            role,
+            name: name.into(),
+            dns_names: Vec::new(),
+            ip_addresses: Vec::new(),
+            group: None,
+        }
+    }
+
+    #[must_use]
+    pub fn group(mut self, group: impl Into<String>) -> Self {
+        self.group = Some(group.into());
+        self
     }
 
     #[must_use]
@@ -86,7 +100,8 @@ pub(super) fn authority(
     // peer of the other one is then refused as "unknown issuer" rather than "bad signature".
     let name = format!("Orrery authority {:08x}", rand::random::<u32>());
     let mut params = common(&name, validity)?;
-    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    // One below, because a successor is vouched for by its predecessor.
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(1));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     params.subject_alt_names = vec![uri(&format!("spiffe://{trust_domain}"))?];
     Ok(params)
@@ -101,6 +116,9 @@ pub(super) fn peer(
     let mut params = common(oim.as_deref().unwrap_or(&request.name), validity)?;
     // Explicit, because only then are CA:FALSE and the subject key identifier written.
     params.is_ca = IsCa::ExplicitNoCa;
+    if let Some(group) = &request.group {
+        params.distinguished_name.push(DnType::OrganizationName, group.as_str());
+    }
     params.use_authority_key_identifier_extension = true;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages =
@@ -141,7 +159,7 @@ fn common(common_name: &str, validity: Validity) -> Result<CertificateParams, Au
 
 /// Random, so that it tells certificates apart without a counter to keep; the highest bits make it
 /// positive and of full length in DER.
-fn serial_number() -> SerialNumber {
+pub(super) fn serial_number() -> SerialNumber {
     let mut bytes: [u8; 16] = rand::random();
     bytes[0] = (bytes[0] & 0x7f) | 0x40;
     SerialNumber::from_slice(&bytes)

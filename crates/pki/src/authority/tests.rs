@@ -4,6 +4,9 @@ use std::time::{Duration, SystemTime};
 
 use x509_parser::extensions::ParsedExtension;
 
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject as _;
+
 use super::*;
 use crate::role::Role;
 
@@ -85,7 +88,7 @@ fn the_authority_certificate_may_sign_peers_only() {
     let (_, root) = x509_parser::parse_x509_certificate(&pem).unwrap();
     let constraints = root.basic_constraints().unwrap().unwrap();
     assert!(constraints.critical && constraints.value.ca);
-    assert_eq!(constraints.value.path_len_constraint, Some(0));
+    assert_eq!(constraints.value.path_len_constraint, Some(1));
     let usage = root.key_usage().unwrap().unwrap().value;
     assert!(usage.key_cert_sign() && usage.crl_sign() && !usage.digital_signature());
     assert_eq!(
@@ -180,7 +183,7 @@ fn what_is_no_authority_is_refused() {
     let garbage = Authority::from_pem("garbage", &one.key_pem(), None);
     assert!(matches!(garbage, Err(AuthorityError::Unreadable(_))));
     let garbage = Authority::from_pem(one.certificate_pem(), "garbage", None);
-    assert!(matches!(garbage, Err(AuthorityError::Certificate(_))));
+    assert!(matches!(garbage, Err(AuthorityError::Key(_))));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Resources between the wire and the hub.
 use super::errors::{unreadable, unresolved};
+use crate::identity::Guard;
 use bytes::Bytes;
 use orrery_api::{
     DecodeOptions, Encoded, Form, JsonOptions, Kind, Object, ObjectError, ReadError, Scheme,
@@ -60,6 +61,8 @@ fn resource(kind: &Kind, body: Body) -> Resource {
 
 /// Writes resources of one kind in one form. What several receivers want alike is written once.
 pub(super) struct Writer {
+    /// What the receiver may see.
+    pub guard: Guard,
     pub scheme: Arc<Scheme>,
     pub kind: Arc<Kind>,
     pub encoding: Encoding,
@@ -74,6 +77,11 @@ impl Writer {
 
     /// For one receiver.
     pub fn write(&self, found: &Encoded) -> Result<Resource, Error> {
+        if self.hides(found) {
+            let object = found.object().map_err(unfit)?;
+            let shown = self.guard.shown(object);
+            return encode(&self.scheme, &shown, &self.kind, self.encoding);
+        }
         if self.as_it_is(found) {
             return Ok(resource(&self.kind, Body::Protobuf(found.bytes().clone())));
         }
@@ -82,7 +90,8 @@ impl Writer {
 
     /// For many who want the same.
     pub fn write_shared(&self, form: &Form, found: &Encoded) -> Result<Resource, Error> {
-        if self.as_it_is(found) {
+        // What one may see, another may not: only what hides nothing is shared.
+        if self.as_it_is(found) || self.hides(found) {
             return self.write(found);
         }
         let bytes = found.form(form, || {
@@ -100,6 +109,11 @@ impl Writer {
             }
         };
         Ok(resource(&self.kind, body))
+    }
+
+    /// Whether there may be something that the receiver must not see.
+    fn hides(&self, found: &Encoded) -> bool {
+        found.kind().has_secrets() && !self.guard.sees_everything()
     }
 
     /// Whether the bytes of the hub are what the receiver wants.

@@ -1,8 +1,9 @@
 //! The operations as callers from outside reach them: through the gate.
 use super::HubApi;
 use crate::gate::{Asked, Caller, Gate};
+use crate::identity::Guard;
 use futures::stream::{BoxStream, StreamExt as _};
-use orrery_hub::Error;
+use orrery_hub::{Error, ObjectName};
 use orrery_proto::hub::v1 as wire;
 
 /// Cheap to clone.
@@ -17,8 +18,21 @@ impl Front {
         Self { api, gate }
     }
 
+    /// Something that belongs to an object and is no resource itself, such as what it has written.
+    pub fn asked_of(&self, message: &str, subresource: &'static str, name: &ObjectName) -> Asked {
+        let kind = self.api.scheme().by_full_name(message);
+        let asked = kind.map(|kind| Asked::of("get", kind, &name.project, &name.name));
+        let asked = asked.unwrap_or_else(|| Asked::path("get", message));
+        Asked { subresource, ..asked }
+    }
+
     pub fn gate(&self) -> &Gate {
         &self.gate
+    }
+
+    /// What the one who asks may do.
+    pub fn guard(&self, caller: &Caller) -> Guard {
+        self.api.of(&caller.peer).guard().clone()
     }
 
     pub async fn discover(&self, caller: &Caller) -> Result<wire::DiscoverResponse, Error> {
@@ -32,7 +46,7 @@ impl Front {
         request: wire::GetRequest,
     ) -> Result<wire::GetResponse, Error> {
         let asked = Asked::get(self.api.scheme(), &request);
-        self.gate.through(caller, asked, self.api.get(request)).await
+        self.gate.through(caller, asked, self.api.of(&caller.peer).get(request)).await
     }
 
     pub async fn list(
@@ -41,7 +55,7 @@ impl Front {
         request: wire::ListRequest,
     ) -> Result<wire::ListResponse, Error> {
         let asked = Asked::list(self.api.scheme(), &request);
-        self.gate.through(caller, asked, self.api.list(request)).await
+        self.gate.through(caller, asked, self.api.of(&caller.peer).list(request)).await
     }
 
     pub async fn apply(
@@ -50,7 +64,7 @@ impl Front {
         request: wire::ApplyRequest,
     ) -> Result<wire::ApplyResponse, Error> {
         let asked = Asked::apply(self.api.scheme(), &request);
-        self.gate.through(caller, asked, self.api.apply(request)).await
+        self.gate.through(caller, asked, self.api.of(&caller.peer).apply(request)).await
     }
 
     pub async fn delete(
@@ -59,7 +73,7 @@ impl Front {
         request: wire::DeleteRequest,
     ) -> Result<wire::DeleteResponse, Error> {
         let asked = Asked::delete(self.api.scheme(), &request);
-        self.gate.through(caller, asked, self.api.delete(request)).await
+        self.gate.through(caller, asked, self.api.of(&caller.peer).delete(request)).await
     }
 
     pub async fn watch(
@@ -68,8 +82,12 @@ impl Front {
         request: wire::WatchRequest,
     ) -> Result<BoxStream<'static, Result<wire::WatchResponse, Error>>, Error> {
         let asked = Asked::watch(self.api.scheme(), &request);
-        let watching = self.gate.watching(caller, &asked)?;
-        let events = self.gate.through(caller, asked, self.api.watch(request)).await?;
+        let kind = asked.kind.clone();
+        let opening = async {
+            let watching = self.gate.watching(caller, &kind)?;
+            Ok((watching, self.api.of(&caller.peer).watch(request).await?))
+        };
+        let (watching, events) = self.gate.through(caller, asked, opening).await?;
         // It is counted for as long as somebody listens.
         Ok(events.inspect(move |_| _ = &watching).boxed())
     }

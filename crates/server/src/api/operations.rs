@@ -2,8 +2,11 @@
 use super::convert::{self, Writer};
 use super::errors::unresolved;
 use super::watch;
+use crate::identity::Guard;
 use futures::stream::BoxStream;
+use orrery_access::Access;
 use orrery_api::{FieldSelector, Kind, LabelSelector, Object, Scheme};
+use orrery_fleet::middleware::Peer;
 use orrery_hub::{
     Accessor, ApplyOptions, DeleteOptions, Error, Hub, ListOptions, Merge, ObjectName, Outcome,
     Part, Precondition, Propagation, WatchOptions,
@@ -21,6 +24,7 @@ const PAGE_MAX: usize = 1000;
 #[derive(Clone)]
 pub struct HubApi {
     hub: Hub,
+    guard: Guard,
 }
 
 /// A kind that was asked for: in the caller's version, and as the hub holds it.
@@ -30,8 +34,20 @@ struct Asked<'a> {
 }
 
 impl HubApi {
-    pub fn new(hub: Hub) -> Self {
-        Self { hub }
+    /// For a caller that nothing is known of; see [`HubApi::of`].
+    pub fn new(hub: Hub, access: Access) -> Self {
+        Self { hub, guard: Guard::new(access) }
+    }
+
+    /// The same for the one who asks.
+    #[must_use]
+    pub fn of(&self, peer: &Peer) -> Self {
+        Self { hub: self.hub.clone(), guard: self.guard.of(peer.subject()) }
+    }
+
+    /// What the one who asks may do.
+    pub fn guard(&self) -> &Guard {
+        &self.guard
     }
 
     pub fn discover(&self) -> wire::DiscoverResponse {
@@ -47,7 +63,9 @@ impl HubApi {
         let encoding = request.encoding();
         let name = request.name.unwrap_or_default();
         let asked = self.asked(&name.api_version, &name.kind)?;
-        let found = asked.accessor.get_encoded(asked.object_name(name)?.into()).await?;
+        let name = asked.object_name(name)?;
+        self.guard.check("get", &asked.kind, &name.project, &name.name)?;
+        let found = asked.accessor.get_encoded(name.into()).await?;
         let writer = self.writer(&asked.kind, encoding);
         Ok(wire::GetResponse { resource: Some(writer.write(&found)?) })
     }
@@ -55,13 +73,15 @@ impl HubApi {
     pub async fn list(&self, request: wire::ListRequest) -> Result<wire::ListResponse, Error> {
         let encoding = request.encoding();
         let asked = self.asked(&request.api_version, &request.kind)?;
+        let project = asked.project_scope(request.project);
+        self.guard.check("list", &asked.kind, project.as_deref().unwrap_or_default(), "")?;
         let (labels, fields) = asked.selectors(&request.label_selector, &request.field_selector)?;
         let limit = match request.limit {
             0 => PAGE_DEFAULT,
             limit => PAGE_MAX.min(limit as usize),
         };
         let options = ListOptions {
-            project: asked.project_scope(request.project),
+            project,
             labels,
             fields,
             limit,
@@ -96,11 +116,7 @@ impl HubApi {
             }
         };
         let options = ApplyOptions {
-            precondition: match mode {
-                Mode::Apply => Precondition::Any,
-                Mode::Create => Precondition::Absent,
-                Mode::Replace => Precondition::Present,
-            },
+            precondition: self.precondition(mode, &kind, &given, &request.subresource)?,
             merge: merge(mode, &request.field_manager),
             manager: request.field_manager,
             force: request.force,
@@ -129,8 +145,10 @@ impl HubApi {
             return Err(server_owned(&asked.kind));
         }
         let revision = Some(request.resource_version).filter(|text| !text.is_empty());
+        let name = asked.object_name(name)?;
+        self.guard.check("delete", &asked.kind, &name.project, &name.name)?;
         let options = DeleteOptions {
-            name: asked.object_name(name)?,
+            name,
             uid: Some(request.uid).filter(|uid| !uid.is_empty()),
             revision: revision.map(|text| parse_revision(&text)).transpose()?,
             propagation: wish(propagation),
@@ -148,10 +166,13 @@ impl HubApi {
     ) -> Result<BoxStream<'static, Result<wire::WatchResponse, Error>>, Error> {
         let encoding = request.encoding();
         let asked = self.asked(&request.api_version, &request.kind)?;
+        let project = asked.project_scope(request.project);
+        let scope = project.as_deref().unwrap_or_default();
+        self.guard.check("watch", &asked.kind, scope, &request.name)?;
         let (labels, fields) = asked.selectors(&request.label_selector, &request.field_selector)?;
         let after = Some(request.resource_version).filter(|text| !text.is_empty());
         let options = WatchOptions {
-            project: asked.project_scope(request.project),
+            project,
             name: Some(request.name).filter(|name| !name.is_empty()),
             labels,
             fields,
@@ -160,6 +181,27 @@ impl HubApi {
         };
         let events = asked.accessor.watch_encoded(options).await?;
         Ok(watch::encoded(events, self.writer(&asked.kind, encoding)))
+    }
+
+    /// What must hold so that nobody creates who may only change, or changes who may only create.
+    fn precondition(
+        &self,
+        mode: Mode,
+        kind: &Kind,
+        given: &Object,
+        subresource: &str,
+    ) -> Result<Precondition, Error> {
+        let (project, name) = (given.project(), given.name());
+        let check = |verb: &str| self.guard.check_part(verb, kind, subresource, project, name);
+        match mode {
+            Mode::Create => check("create").map(|()| Precondition::Absent),
+            Mode::Replace => check("update").map(|()| Precondition::Present),
+            Mode::Apply => match (check("create"), check("patch")) {
+                (Ok(()), Ok(())) => Ok(Precondition::Any),
+                (Ok(()), Err(_)) => Ok(Precondition::Absent),
+                (Err(_), changing) => changing.map(|()| Precondition::Present),
+            },
+        }
     }
 
     pub fn scheme(&self) -> &Arc<Scheme> {
@@ -173,7 +215,8 @@ impl HubApi {
     }
 
     fn writer(&self, kind: &Arc<Kind>, encoding: wire::Encoding) -> Writer {
-        Writer { scheme: self.scheme().clone(), kind: kind.clone(), encoding }
+        let guard = self.guard.clone();
+        Writer { guard, scheme: self.scheme().clone(), kind: kind.clone(), encoding }
     }
 
     fn encode(
@@ -182,7 +225,7 @@ impl HubApi {
         kind: &Arc<Kind>,
         encoding: wire::Encoding,
     ) -> Result<wire::Resource, Error> {
-        convert::encode(self.scheme(), object, kind, encoding)
+        convert::encode(self.scheme(), &self.guard.shown(object), kind, encoding)
     }
 }
 

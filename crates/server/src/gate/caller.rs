@@ -41,6 +41,7 @@ impl Caller {
 
     /// Its name and groups.
     pub fn subject(&self) -> (String, Vec<String>) {
-        crate::rest::subject(&self.peer)
+        let subject = self.peer.subject();
+        (subject.name, subject.groups)
     }
 }

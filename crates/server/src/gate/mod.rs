@@ -91,9 +91,9 @@ impl Gate {
     }
 
     /// Takes a watcher in for as long as what is returned lives.
-    pub fn watching(&self, caller: &Caller, asked: &Asked) -> Result<(Watching, Taken), Error> {
+    pub fn watching(&self, caller: &Caller, kind: &str) -> Result<(Watching, Taken), Error> {
         let taken = self.inner.ledger.watch(caller)?;
-        Ok((self.inner.requests.watching(&asked.kind), taken))
+        Ok((self.inner.requests.watching(kind), taken))
     }
 
     /// Counts and writes down what has ended.

@@ -10,11 +10,14 @@ use orrery_fleet::Fleet;
 use orrery_fleet::commander::handler::{Reply, Request};
 use orrery_fleet::commander::{Answer, CommandHandler};
 use orrery_fleet::middleware::Peer;
-use orrery_hub::Error;
+use orrery_hub::{Error, ObjectName};
 use orrery_proto::fleet::v1::LogsRequest;
 use orrery_proto::hub::v1::{self as wire, BackupChunk};
 use orrery_store::Engine;
 use std::sync::Arc;
+
+/// What rules call the keys that secrets are sealed with.
+const ENCRYPTION_KEYS: &str = "encryptionkeys";
 
 pub struct Commands {
     front: Front,
@@ -36,8 +39,13 @@ impl Commands {
     }
 
     async fn logs(&self, caller: &Caller, request: LogsRequest) -> Answer {
-        let asked = Asked::path("get", "/logs");
-        let logs = self.fleet.logs_of(request);
+        let name = ObjectName::new(&request.project, &request.name);
+        let asked = self.front.asked_of("orrery.apps.v1.Workload", "log", &name);
+        let guard = self.front.guard(caller);
+        let logs = async {
+            guard.check_resource("get", "workloads", "log", &name.project, &name.name)?;
+            self.fleet.logs_of(request).await
+        };
         match self.front.gate().through(caller, asked, logs).await {
             Ok(output) => Answer::Stream(output.map(Reply::Logs).boxed()),
             Err(error) => failed(&error),
@@ -50,7 +58,9 @@ impl Commands {
         request: wire::RotateKeyRequest,
     ) -> Result<Reply, Error> {
         let asked = Asked::path("update", "/secrets/key");
+        let guard = self.front.guard(caller);
         let rotating = async {
+            guard.check_resource("update", ENCRYPTION_KEYS, "", "", "")?;
             let wanted = match request.key.as_str() {
                 "" => None,
                 id => Some(
@@ -70,9 +80,10 @@ impl Commands {
 
     async fn metrics(&self, caller: &Caller) -> Result<Reply, Error> {
         let asked = Asked::path("get", "/metrics");
-        let metrics = self.metrics.clone();
-        // Some are read from files.
+        let (metrics, guard) = (self.metrics.clone(), self.front.guard(caller));
         let reading = async {
+            guard.check_resource("get", "metrics", "", "", "")?;
+            // Some are read from files.
             let text = tokio::task::spawn_blocking(move || metrics.text()).await;
             let text = text.map_err(|error| Error::Internal(error.to_string()))?;
             text.map_err(|error| Error::Internal(error.to_string()))
@@ -83,7 +94,12 @@ impl Commands {
 
     async fn sealing_status(&self, caller: &Caller) -> Result<Reply, Error> {
         let asked = Asked::path("get", "/secrets/key");
-        let status = self.front.gate().through(caller, asked, self.rotation.status()).await?;
+        let guard = self.front.guard(caller);
+        let looking = async {
+            guard.check_resource("get", ENCRYPTION_KEYS, "", "", "")?;
+            self.rotation.status().await
+        };
+        let status = self.front.gate().through(caller, asked, looking).await?;
         let key = |(id, objects): (_, u64)| wire::SealingKey { id: id_text(id), objects };
         let server = |(id, keys): (String, Vec<_>)| wire::SealingServer {
             id,
@@ -100,7 +116,11 @@ impl Commands {
     /// Everything that is kept, as a file in parts.
     async fn backup(&self, caller: &Caller) -> Answer {
         let asked = Asked::path("get", "/backup");
-        let chunks = backup::chunks(self.engine.clone());
+        let guard = self.front.guard(caller);
+        let chunks = async {
+            guard.check_resource("create", "backups", "", "", "")?;
+            backup::chunks(self.engine.clone()).await
+        };
         match self.front.gate().through(caller, asked, chunks).await {
             Ok(chunks) => Answer::Stream(
                 chunks

@@ -4,10 +4,9 @@ use crate::gate::{Caller, Transport};
 use futures::stream::{BoxStream, StreamExt};
 use orrery_fleet::middleware::Peer;
 use orrery_hub::Error;
-use orrery_pki::Role;
+use orrery_pki::KnownBy;
 use orrery_proto::hub::v1 as wire;
 use orrery_proto::hub::v1::hub_server::{Hub, HubServer};
-use tonic::service::interceptor::InterceptedService;
 use tonic::{Request, Response, Status};
 use tonic_types::{ErrorDetails, FieldViolation, StatusExt as _};
 
@@ -18,24 +17,10 @@ pub struct HubService {
     front: Front,
 }
 
-/// The service, behind the check of who calls.
-pub type Checked = InterceptedService<HubServer<HubService>, fn(Request<()>) -> Checking>;
-type Checking = Result<Request<()>, Status>;
-
 impl HubService {
-    pub fn server(front: Front) -> Checked {
-        let server = HubServer::new(Self { front }).max_decoding_message_size(MESSAGE_BYTES_MAX);
-        InterceptedService::new(server, only_users)
+    pub fn server(front: Front) -> HubServer<Self> {
+        HubServer::new(Self { front }).max_decoding_message_size(MESSAGE_BYTES_MAX)
     }
-}
-
-/// On an encrypted connection only people and their programs are answered.
-fn only_users(request: Request<()>) -> Checking {
-    let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
-    if peer.has_role(Role::User) {
-        return Ok(request);
-    }
-    Err(Status::unauthenticated("show a certificate of the role user"))
 }
 
 #[tonic::async_trait]
@@ -46,7 +31,7 @@ impl Hub for HubService {
         &self,
         request: Request<wire::DiscoverRequest>,
     ) -> Result<Response<wire::DiscoverResponse>, Status> {
-        let (caller, _) = opened(request);
+        let (caller, _) = opened(request)?;
         answer(self.front.discover(&caller).await)
     }
 
@@ -54,7 +39,7 @@ impl Hub for HubService {
         &self,
         request: Request<wire::GetRequest>,
     ) -> Result<Response<wire::GetResponse>, Status> {
-        let (caller, request) = opened(request);
+        let (caller, request) = opened(request)?;
         answer(self.front.get(&caller, request).await)
     }
 
@@ -62,7 +47,7 @@ impl Hub for HubService {
         &self,
         request: Request<wire::ListRequest>,
     ) -> Result<Response<wire::ListResponse>, Status> {
-        let (caller, request) = opened(request);
+        let (caller, request) = opened(request)?;
         answer(self.front.list(&caller, request).await)
     }
 
@@ -70,7 +55,7 @@ impl Hub for HubService {
         &self,
         request: Request<wire::ApplyRequest>,
     ) -> Result<Response<wire::ApplyResponse>, Status> {
-        let (caller, request) = opened(request);
+        let (caller, request) = opened(request)?;
         answer(self.front.apply(&caller, request).await)
     }
 
@@ -78,7 +63,7 @@ impl Hub for HubService {
         &self,
         request: Request<wire::DeleteRequest>,
     ) -> Result<Response<wire::DeleteResponse>, Status> {
-        let (caller, request) = opened(request);
+        let (caller, request) = opened(request)?;
         answer(self.front.delete(&caller, request).await)
     }
 
@@ -86,18 +71,21 @@ impl Hub for HubService {
         &self,
         request: Request<wire::WatchRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let (caller, request) = opened(request);
+        let (caller, request) = opened(request)?;
         let events = self.front.watch(&caller, request).await.map_err(|e| to_status(&e))?;
         Ok(Response::new(events.map(|event| event.map_err(|e| to_status(&e))).boxed()))
     }
 }
 
 /// Who asks, and for what.
-fn opened<T>(request: Request<T>) -> (Caller, T) {
+fn opened<T>(request: Request<T>) -> Result<(Caller, T), Status> {
     let (metadata, extensions, message) = request.into_parts();
     let peer = extensions.get::<Peer>().cloned().unwrap_or_default();
+    if peer.subject().known_by == KnownBy::Nothing {
+        return Err(Status::unauthenticated("show a certificate or a token"));
+    }
     let header = |name: &str| metadata.get(name).and_then(|value| value.to_str().ok());
-    (Caller::new(Transport::Grpc, peer.described(header)), message)
+    Ok((Caller::new(Transport::Grpc, peer.described(header)), message))
 }
 
 fn answer<T>(outcome: Result<T, Error>) -> Result<Response<T>, Status> {

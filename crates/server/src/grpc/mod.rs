@@ -1,3 +1,4 @@
 //! gRPC services of the server itself.
 pub mod commands;
 pub mod hub;
+pub mod identity;

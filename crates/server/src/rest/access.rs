@@ -1,21 +1,18 @@
-//! Who asks, and what they may do.
-//!
-//! On an encrypted connection only people and their programs are answered: who shows a certificate
-//! of the role `user`. There is no finer authorization yet: whoever is answered may do everything,
-//! and the access reviews say so. What they depend on goes through [`allowed`].
+//! Who is answered at all, and the questions of clients about what they may do.
 use super::failure::{Cause, Failure};
+use crate::identity::Guard;
 use axum::extract::Request;
-use axum::http::StatusCode;
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
+use orrery_access::Rule;
 use orrery_fleet::middleware::Peer;
-use orrery_pki::Role;
+use orrery_pki::KnownBy;
 use serde_json::{Value, json};
 
 /// What somebody wants to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attributes {
-    Resource { verb: String, group: String, resource: String, project: String, name: String },
+    Resource(orrery_access::Attributes),
     Path { verb: String, path: String },
 }
 
@@ -26,13 +23,17 @@ impl Attributes {
             from.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
         };
         match (spec.get("resourceAttributes"), spec.get("nonResourceAttributes")) {
-            (Some(asked), None | Some(Value::Null)) => Ok(Self::Resource {
-                verb: text(asked, "verb"),
-                group: text(asked, "group"),
-                resource: text(asked, "resource"),
-                project: text(asked, "namespace"),
-                name: text(asked, "name"),
-            }),
+            (Some(asked), None | Some(Value::Null)) => {
+                let (group, resource) = own_name(&text(asked, "group"), &text(asked, "resource"));
+                Ok(Self::Resource(orrery_access::Attributes {
+                    verb: text(asked, "verb"),
+                    group,
+                    resource,
+                    subresource: text(asked, "subresource"),
+                    project: text(asked, "namespace"),
+                    name: text(asked, "name"),
+                }))
+            }
             (None | Some(Value::Null), Some(asked)) => {
                 Ok(Self::Path { verb: text(asked, "verb"), path: text(asked, "path") })
             }
@@ -46,40 +47,49 @@ impl Attributes {
     }
 }
 
-/// Lets people and their programs through.
-pub async fn only_users(request: Request, next: Next) -> Response {
+/// What has a second face in the core group is known to rules by its own name.
+fn own_name(group: &str, resource: &str) -> (String, String) {
+    match (group, resource) {
+        ("", "namespaces") => ("core".to_owned(), "projects".to_owned()),
+        ("", resource) => ("core".to_owned(), resource.to_owned()),
+        (group, resource) => (group.to_owned(), resource.to_owned()),
+    }
+}
+
+/// Refuses those who have not proven who they are. What the others may do is decided where it is
+/// known what they ask for; what the server can do at all, everybody who is known may read.
+pub async fn only_known(request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
-    if peer.has_role(Role::User) {
-        return next.run(request).await;
+    if peer.subject().known_by == KnownBy::Nothing {
+        return super::unauthorized();
     }
-    Failure::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized").into_response()
+    next.run(request).await
 }
 
-/// Whether a peer may do something. Plain connections are taken from this machine only, or where the
-/// operator said so; on encrypted ones every user is trusted.
-pub fn allowed(peer: &Peer, attributes: &Attributes) -> bool {
-    tracing::trace!(?peer, ?attributes, "access review");
-    peer.has_role(Role::User)
-}
-
-/// All that a peer may do: rules on resources and on other paths.
-pub fn rules(peer: &Peer) -> (Value, Value) {
-    let everything = Attributes::Path { verb: "*".into(), path: "*".into() };
-    if !allowed(peer, &everything) {
-        return (json!([]), json!([]));
+/// Whether somebody may do something, and why.
+pub fn allowed(guard: &Guard, attributes: &Attributes) -> (bool, String) {
+    match attributes {
+        Attributes::Resource(asked) => {
+            let decision = guard.decide(asked);
+            (decision.allowed(), decision.reason().to_owned())
+        }
+        Attributes::Path { verb, .. } => {
+            (verb == "get", "everybody who is known may read what the server can do".to_owned())
+        }
     }
-    (
-        json!([{ "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] }]),
-        json!([{ "verbs": ["*"], "nonResourceURLs": ["*"] }]),
-    )
 }
 
-/// The name and the groups of a peer, in the words of the dialect.
-pub fn subject(peer: &Peer) -> (String, Vec<String>) {
-    let Some(identity) = &peer.identity else {
-        return ("system:anonymous".to_owned(), vec!["system:unauthenticated".to_owned()]);
-    };
-    let name = identity.name().unwrap_or("unknown").to_owned();
-    let role = identity.role().map(|role| format!("orrery:{}", role.as_str()));
-    (name, role.into_iter().chain(["system:authenticated".to_owned()]).collect())
+/// All that somebody may do: rules on resources and on other paths.
+pub fn rules(guard: &Guard, project: &str) -> (Value, Value) {
+    let resources = guard.permissions(project).into_iter().map(|rule| {
+        let Rule { verbs, groups, resources, names } = rule;
+        let groups = if groups.is_empty() { vec!["*".to_owned()] } else { groups };
+        let mut rule = json!({ "verbs": verbs, "apiGroups": groups, "resources": resources });
+        if !names.is_empty() {
+            rule["resourceNames"] = json!(names);
+        }
+        rule
+    });
+    let resources: Vec<Value> = resources.collect();
+    (json!(resources), json!([{ "verbs": ["get"], "nonResourceURLs": ["*"] }]))
 }

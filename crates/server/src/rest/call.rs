@@ -4,6 +4,7 @@ use super::failure::Failure;
 use super::query::{Query, Version};
 use super::render::Renderer;
 use super::resource::Resource;
+use crate::identity::Guard;
 use axum::http::{HeaderMap, header};
 use orrery_hub::{Hub, Revision};
 use std::sync::Arc;
@@ -14,6 +15,8 @@ const MANAGER_MAX: usize = 128;
 
 pub struct Call {
     pub hub: Hub,
+    /// What the one who asks may do.
+    pub guard: Guard,
     pub resource: Arc<Resource>,
     pub query: Query,
     pub form: Form,
@@ -28,8 +31,21 @@ impl Call {
             resource: self.resource.clone(),
             form: self.form,
             include: self.query.include,
+            guard: self.guard.clone(),
             clock: self.hub.clock().clone(),
         }
+    }
+
+    /// Refuses what the one who asks may not do.
+    pub fn check(
+        &self,
+        verb: &str,
+        subresource: &str,
+        project: &str,
+        name: &str,
+    ) -> Result<(), Failure> {
+        let checked = self.guard.check_part(verb, &self.resource.kind, subresource, project, name);
+        checked.map_err(|error| Failure::of(error, &self.resource, name))
     }
 
     /// Who writes: what the request says, else the program that sent it.

@@ -3,7 +3,7 @@ use super::Rest;
 use super::failure::Failure;
 use super::path::{self, Target};
 use super::query::Query;
-use crate::gate::{Asked, Caller, Transport};
+use crate::gate::{Asked, Caller, Transport, status_code};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::Method;
@@ -22,15 +22,18 @@ pub struct About(pub ObjectName);
 pub async fn gated(State(rest): State<Arc<Rest>>, request: Request, next: Next) -> Response {
     let caller = Caller::of(Transport::Rest, &request);
     let asked = asked(&rest, &request);
-    let watches = asked.verb == "watch";
-    let watching = watches.then(|| rest.gate.watching(&caller, &asked)).transpose();
-    let entered = watching.and_then(|watching| Ok((watching, rest.gate.enter(&caller, asked)?)));
-    let (watching, mut visit) = match entered {
-        Ok(entered) => entered,
-        Err(Error::TooManyRequests { message, retry_after }) => {
-            return Failure::too_many(message, retry_after).into_response();
+    let watched = (asked.verb == "watch").then(|| asked.kind.clone());
+    let mut visit = match rest.gate.enter(&caller, asked) {
+        Ok(visit) => visit,
+        Err(error) => return refused(error),
+    };
+    let watching = watched.map(|kind| rest.gate.watching(&caller, &kind)).transpose();
+    let watching = match watching {
+        Ok(watching) => watching,
+        Err(error) => {
+            visit.leave(status_code(&error));
+            return refused(error);
         }
-        Err(error) => return Failure::internal(error).into_response(),
     };
     let response = next.run(request).instrument(visit.span()).await;
     if let Some(About(object)) = response.extensions().get() {
@@ -42,6 +45,15 @@ pub async fn gated(State(rest): State<Arc<Rest>>, request: Request, next: Next) 
         Some(watching) => response
             .map(|body| Body::from_stream(body.into_data_stream().inspect(move |_| _ = &watching))),
         None => response,
+    }
+}
+
+fn refused(error: Error) -> Response {
+    match error {
+        Error::TooManyRequests { message, retry_after } => {
+            Failure::too_many(message, retry_after).into_response()
+        }
+        other => Failure::internal(other).into_response(),
     }
 }
 

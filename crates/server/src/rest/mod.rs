@@ -42,8 +42,8 @@ mod wire;
 mod write;
 
 use crate::gate::Gate;
+use crate::identity::Guard;
 use crate::metrics::Metrics;
-pub use access::subject;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -55,6 +55,7 @@ use catalog::Catalog;
 use discovery::Discovery;
 use failure::Failure;
 use openapi::OpenApi;
+use orrery_access::Access;
 use orrery_fleet::middleware::Peer;
 use orrery_hub::{Error, Hub, Part};
 use path::{Sub, Target};
@@ -70,6 +71,7 @@ struct Rest {
     catalog: Catalog,
     discovery: Discovery,
     openapi: OpenApi,
+    guard: Guard,
     gate: Gate,
     metrics: Arc<Metrics>,
     uploads: artifacts::Uploads,
@@ -80,6 +82,7 @@ struct Rest {
 /// other services, and give that [`unknown`] as its fallback.
 pub fn router(
     hub: Hub,
+    access: Access,
     gate: Gate,
     metrics: Arc<Metrics>,
     stop: CancellationToken,
@@ -93,6 +96,7 @@ pub fn router(
         catalog,
         discovery,
         openapi,
+        guard: Guard::new(access),
         gate,
         metrics,
         uploads,
@@ -109,7 +113,7 @@ pub fn router(
     let gated = axum::middleware::from_fn_with_state(rest.clone(), gated::gated);
     let routes = routes
         .layer(axum::middleware::from_fn(compress::large))
-        .layer(axum::middleware::from_fn(access::only_users))
+        .layer(axum::middleware::from_fn(access::only_known))
         .layer(gated)
         .with_state(rest);
     Ok(routes.merge(health::router(hub)))
@@ -122,6 +126,11 @@ pub async fn unknown(headers: HeaderMap) -> Response {
         return tonic::Status::unimplemented("there is no such service").into_http();
     }
     Failure::unknown_path().into_response()
+}
+
+/// What somebody is told who has not proven who they are.
+pub fn unauthorized() -> Response {
+    Failure::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized").into_response()
 }
 
 async fn dispatch(State(rest): State<Arc<Rest>>, request: Request) -> Response {
@@ -167,15 +176,25 @@ impl Rest {
     ) -> Result<Response, Failure> {
         let method = request.method().clone();
         let (call, body) = self.call(resource, request)?;
+        let place = project.as_deref().unwrap_or_default();
+        let check = |verb: &str| call.check(verb, "", place, "");
         match method {
-            Method::GET | Method::HEAD if call.query.watch => watch::watch(&call, project).await,
-            Method::GET | Method::HEAD => read::list(&call, project).await,
+            Method::GET | Method::HEAD if call.query.watch => {
+                check("watch")?;
+                watch::watch(&call, project).await
+            }
+            Method::GET | Method::HEAD => {
+                check("list")?;
+                read::list(&call, project).await
+            }
             Method::POST if project.is_some() != call.resource.namespaced() => Err(not_allowed()),
             Method::POST => {
+                check("create")?;
                 check_verb(&call.resource, "create")?;
                 write::create(&call, &project.unwrap_or_default(), body).await
             }
             Method::DELETE => {
+                check("deletecollection")?;
                 check_verb(&call.resource, "deletecollection")?;
                 delete::collection(&call, project, body).await
             }
@@ -203,6 +222,7 @@ impl Rest {
             Method::DELETE => "delete",
             _ => return Err(not_allowed()),
         };
+        call.check(verb, sub.name(), &name.project, &name.name)?;
         check_verb(&call.resource, verb)?;
         match (verb, sub) {
             ("get", Sub::Part(part)) => read::get(&call, &name, part).await,
@@ -224,7 +244,9 @@ impl Rest {
 
     fn call(&self, resource: Arc<Resource>, request: Request) -> Result<(Call, Body), Failure> {
         let (parts, body) = request.into_parts();
+        let peer = parts.extensions.get::<Peer>().cloned().unwrap_or_default();
         let call = Call {
+            guard: self.guard.of(peer.subject()),
             hub: self.hub.clone(),
             resource,
             query: Query::parse(parts.uri.query().unwrap_or_default())?,
@@ -243,7 +265,7 @@ impl Rest {
         let language = body::language(request.headers())?;
         let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
         let asked = body::value(language, &body::read(request.into_body()).await?)?;
-        let value = review.answer(&peer, &asked)?;
+        let value = review.answer(&self.guard.of(peer.subject()), &asked)?;
         Ok(render::answer(StatusCode::CREATED, form, &value, &[]))
     }
 }

@@ -34,6 +34,8 @@ pub struct PatchOptions {
     pub manager: String,
     /// Take fields from other managers.
     pub force: bool,
+    /// Whether who writes may only change what is there.
+    pub only_present: bool,
 }
 
 /// What a patch did.
@@ -99,6 +101,10 @@ async fn apply(
         part: options.part,
         force: options.force,
         dry_run: options.dry_run,
+        precondition: match options.only_present {
+            true => Precondition::Present,
+            false => Precondition::Any,
+        },
         ..ApplyOptions::declared_by(&options.manager)
     };
     let applied = resource.accessor.apply(given.object, apply).await;

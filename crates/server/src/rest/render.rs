@@ -4,6 +4,7 @@ use super::failure::Failure;
 use super::query::Include;
 use super::resource::Resource;
 use super::table;
+use crate::identity::Guard;
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
@@ -24,6 +25,8 @@ pub struct Renderer {
     pub resource: Arc<Resource>,
     pub form: Form,
     pub include: Include,
+    /// What the one who asks may see.
+    pub guard: Guard,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -36,9 +39,14 @@ pub struct ListHead {
 }
 
 impl Renderer {
+    /// As much of an object as the one who asks may see.
+    fn encode(&self, hub: &Object) -> Result<Value, Failure> {
+        self.resource.encode(&self.guard.shown(hub))
+    }
+
     /// One object.
     pub fn object(&self, hub: &Object) -> Result<Value, Failure> {
-        let encoded = self.resource.encode(hub)?;
+        let encoded = self.encode(hub)?;
         match self.form {
             Form::Json | Form::Yaml => Ok(encoded),
             Form::Metadata(version) => Ok(partial("PartialObjectMetadata", version, encoded)),
@@ -90,19 +98,17 @@ impl Renderer {
         let resource = &self.resource;
         match self.form {
             Form::Json | Form::Yaml => {
-                let items =
-                    items.map(|item| resource.encode(item)).collect::<Result<Vec<_>, _>>()?;
+                let items = items.map(|item| self.encode(item)).collect::<Result<Vec<_>, _>>()?;
                 Ok(listed(resource.api_version(), resource.list_kind(), metadata, items))
             }
             Form::Metadata(version) => {
-                let each =
-                    |item| Ok(partial("PartialObjectMetadata", version, resource.encode(item)?));
+                let each = |item| Ok(partial("PartialObjectMetadata", version, self.encode(item)?));
                 let items = items.map(each).collect::<Result<Vec<_>, Failure>>()?;
                 let kind = "PartialObjectMetadataList";
                 Ok(listed(version.api_version(), kind, metadata, items))
             }
             Form::Table(version) => {
-                let row = |item| self.row(item, resource.encode(item)?, version);
+                let row = |item| self.row(item, self.encode(item)?, version);
                 let rows = items.map(row).collect::<Result<Vec<_>, Failure>>()?;
                 Ok(self.table(version, metadata, rows, true))
             }

@@ -1,7 +1,7 @@
 //! Questions that clients ask about themselves: who am I, and what may I do.
 use super::access::{self, Attributes};
 use super::failure::Failure;
-use orrery_fleet::middleware::Peer;
+use crate::identity::Guard;
 use serde_json::{Value, json};
 
 const AUTHORIZATION: &str = "authorization.k8s.io/v1";
@@ -49,23 +49,24 @@ impl Review {
     }
 
     /// The question with its answer in it.
-    pub fn answer(self, peer: &Peer, asked: &Value) -> Result<Value, Failure> {
+    pub fn answer(self, guard: &Guard, asked: &Value) -> Result<Value, Failure> {
         self.check(asked)?;
         let spec = asked.get("spec").cloned().unwrap_or_else(|| json!({}));
         let status = match self {
             Self::Access => {
-                let attributes = Attributes::of(&spec)?;
-                json!({ "allowed": access::allowed(peer, &attributes) })
+                let (allowed, reason) = access::allowed(guard, &Attributes::of(&spec)?);
+                json!({ "allowed": allowed, "reason": reason })
             }
             Self::Rules => {
-                let (resources, others) = access::rules(peer);
+                let project = spec.get("namespace").and_then(Value::as_str).unwrap_or_default();
+                let (resources, others) = access::rules(guard, project);
                 json!({
                     "resourceRules": resources, "nonResourceRules": others, "incomplete": false,
                 })
             }
             Self::Subject => {
-                let (username, groups) = access::subject(peer);
-                json!({ "userInfo": { "username": username, "groups": groups } })
+                let subject = guard.subject();
+                json!({ "userInfo": { "username": subject.name, "groups": subject.groups } })
             }
         };
         let mut answer = json!({

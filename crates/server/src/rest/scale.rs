@@ -99,6 +99,7 @@ async fn write(call: &Call, name: &ObjectName, wanted: &Wanted) -> Result<Object
         validation: call.query.validation,
         manager: call.manager(),
         force: false,
+        only_present: true,
     };
     let change = patching::merge_patch(Value::Object(change))?;
     let patched = patching::patch(&call.resource, name, &change, &options).await?;

@@ -122,6 +122,10 @@ fn lines(
 /// What watchers that get the same lines have in common. Tables show ages, so each has its own.
 fn shared_form(call: &Call) -> Option<Arc<str>> {
     let resource = &call.resource;
+    if resource.kind.has_secrets() && !call.guard.sees_everything() {
+        // What one may see, another may not.
+        return None;
+    }
     match call.form {
         Form::Json | Form::Yaml | Form::Metadata(_) => {
             let (face, form) = (resource.face, call.form);

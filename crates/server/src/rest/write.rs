@@ -74,6 +74,7 @@ pub async fn patch(
         validation: call.query.validation,
         manager: call.manager(),
         force: call.query.force.unwrap_or(false),
+        only_present: call.check("create", "", &name.project, &name.name).is_err(),
     };
     let Patched { applied, warnings } =
         patching::patch(&call.resource, name, &patch, &options).await?;

@@ -53,11 +53,14 @@ impl Sealer {
     /// the same keys is used at once.
     fn replace(&self, ring: Keyring) -> Result<(), Error> {
         let known: Vec<KeyId> = self.ring().iter().flat_map(Keyring::ids).collect();
+        let learned = ring.ids().any(|id| !known.contains(&id));
         match &self.source {
-            KeySource::File { path, .. } => ring.save(path)?,
-            KeySource::Given(_) if ring.ids().any(|id| !known.contains(&id)) => {
-                return Err(Error::CannotKeep);
-            }
+            KeySource::File { path, .. } => match ring.save(path) {
+                // The order of keys is agreed on in the store; a file that cannot be written will do.
+                Err(error) if !learned => tracing::debug!(%error, "the key file stays as it is"),
+                saved => saved?,
+            },
+            KeySource::Given(_) if learned => return Err(Error::CannotKeep),
             KeySource::Given(_) | KeySource::Fresh | KeySource::None => {}
         }
         *self.ring.write() = Some(ring);

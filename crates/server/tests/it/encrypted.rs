@@ -1,6 +1,6 @@
 //! The encrypted port: who is answered.
 use crate::support::World;
-use orrery_pki::{Authority, IssueRequest, Role, TlsMaterial, Validity};
+use orrery_pki::{ADMINS, Authority, IssueRequest, Role, TlsMaterial, Validity};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,11 +52,11 @@ async fn ask(address: SocketAddr, trusts: &TlsMaterial, shows: bool, path: &str)
 
 /// proves: AGT-12
 #[tokio::test]
-async fn only_users_are_answered_and_everybody_sees_that_it_lives() {
+async fn only_the_known_are_answered_and_everybody_sees_that_it_lives() {
     let folder = tempfile::tempdir().unwrap();
     let authority = Authority::generate(&"orrery.test".parse().unwrap(), validity()).unwrap();
     let issue = |role, name: &str| {
-        let request = IssueRequest::new(role, name).ip(Ipv4Addr::LOCALHOST);
+        let request = IssueRequest::new(role, name).ip(Ipv4Addr::LOCALHOST).group(ADMINS);
         authority.issue(&request, validity()).unwrap()
     };
     let server = issue(Role::Server, "server").write_to(folder.path()).unwrap();
@@ -67,8 +67,10 @@ async fn only_users_are_answered_and_everybody_sees_that_it_lives() {
     let cases = [
         (&user, true, "/apis", "200"),
         (&user, false, "/apis", "401"),
-        (&agent, true, "/apis", "401"),
-        (&agent, true, "/api/v1/namespaces", "401"),
+        (&user, true, "/api/v1/namespaces", "200"),
+        (&agent, true, "/apis", "200"),
+        (&agent, true, "/api/v1/namespaces", "403"),
+        (&user, false, "/api/v1/namespaces", "401"),
         (&user, false, "/openapi/v3", "401"),
         (&user, false, "/livez", "200"),
         (&user, false, "/version", "200"),

@@ -3,7 +3,7 @@
 //! Where kubectl is the dispatcher of a cloud SDK, the real one beside it is used. An older kubectl
 //! (Debian's) does what it can: each test says which version it needs.
 use crate::support::{PATIENCE, World};
-use orrery_pki::{Authority, IssueRequest, Role, Validity};
+use orrery_pki::{ADMINS, Authority, IssueRequest, Role, Validity};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -385,7 +385,7 @@ async fn kubectl_shows_its_certificate() {
     let validity = Validity::starting(now(), Duration::from_secs(3600));
     let authority = Authority::generate(&domain, validity).expect("an authority");
     let issue = |role, name: &str| {
-        let request = IssueRequest::new(role, name).ip(Ipv4Addr::LOCALHOST);
+        let request = IssueRequest::new(role, name).ip(Ipv4Addr::LOCALHOST).group(ADMINS);
         let issued = authority.issue(&request, validity).expect("issued");
         issued.write_to(&folder.path().join(name)).expect("written")
     };

@@ -1,14 +1,18 @@
 //! The server from outside: over real sockets, with real clients.
 #![allow(clippy::unwrap_used, reason = "a panic with its line is a good test failure")]
+mod access;
 mod audit;
 mod bad_clients;
 mod clients;
 mod discovery;
 mod encrypted;
 mod errors;
+mod joining;
 mod kube_rs;
 mod kubectl;
 mod limits;
+mod mesh;
+mod oidc;
 mod reading;
 mod replicas;
 mod storage;

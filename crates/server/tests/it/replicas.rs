@@ -109,7 +109,7 @@ async fn who_lost_the_lease_writes_nothing() {
     one.hub.resign(lease).await.unwrap();
     let next = two.hub.acquire("test", "two", ttl).await.unwrap().expect("it is free");
     let error = projects.create(&project("too-late")).await.expect_err("the fence holds");
-    assert!(matches!(error, Error::Conflict { .. }), "{error}");
+    assert!(matches!(error, Error::Fenced { .. }), "{error}");
     let kept = one.hub.resources::<Project>().unwrap();
     assert!(kept.find(&ObjectName::new("", "too-late")).await.unwrap().is_none());
     let kind = one.hub.scheme().kind_of::<Project>().unwrap();

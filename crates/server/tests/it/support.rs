@@ -73,6 +73,7 @@ impl World {
     /// As operators decide.
     pub async fn operated(tls: TlsFiles, operations: Operations) -> Self {
         let options = ServerOptions {
+            identity: <_>::default(),
             drivers: orrery_server::DriversListen::Off,
             listen: ([127, 0, 0, 1], 0).into(),
             store: StoreOptions::Memory,

@@ -5,6 +5,7 @@
 
 mod controller;
 mod csi;
+mod guest;
 mod machine;
 mod qemu;
 mod run;

@@ -19,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 use tonic::Code;
 
 /// A daemon that ends with the test.
-struct Daemon(Child);
+pub struct Daemon(Child);
 
 impl Daemon {
-    async fn start(folder: &Path) -> Self {
+    pub async fn start(folder: &Path) -> Self {
         let socket = monitor(folder);
         _ = fs::remove_file(&socket);
         let chardev = format!("socket,path={},server=on,wait=off,id=monitor", socket.display());
@@ -53,7 +53,7 @@ fn monitor(folder: &Path) -> PathBuf {
     folder.join("qmp.sock")
 }
 
-async fn volumes(folder: &Path, export: Export) -> Arc<Volumes> {
+pub async fn volumes(folder: &Path, export: Export) -> Arc<Volumes> {
     let config = QemuConfig {
         socket: monitor(folder),
         images: folder.join("images"),
@@ -64,11 +64,11 @@ async fn volumes(folder: &Path, export: Export) -> Arc<Volumes> {
     Arc::new(Volumes::open(&folder.join("books"), backend, Clock::system()).await.unwrap())
 }
 
-fn name(text: &str) -> VolumeName {
+pub fn name(text: &str) -> VolumeName {
     VolumeName::parse(text).unwrap()
 }
 
-fn request(volume: &str, bytes: i64) -> Request {
+pub fn request(volume: &str, bytes: i64) -> Request {
     Request {
         name: name(volume),
         size: Size::from_bytes(bytes).unwrap(),

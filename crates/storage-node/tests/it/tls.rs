@@ -167,8 +167,7 @@ async fn a_controller_registers_only_itself() {
     let mut other = RegistryClient::new(
         Endpoint::new(&world.registry, Some(world.authority.client("controller.host-2"))).channel(),
     );
-    let request =
-        RegisterControllerRequest { controller_id: "host-1".into(), address: String::new() };
+    let request = RegisterControllerRequest { controller_id: "host-1".into(), ..<_>::default() };
     let status = other.register_controller(request).await.unwrap_err();
     assert_eq!(status.code(), Code::PermissionDenied);
     assert_eq!(world.directory.list().await.unwrap().len(), 1, "it is still there");

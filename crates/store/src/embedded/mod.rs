@@ -140,10 +140,18 @@ impl Embedded {
         Ok(engine)
     }
 
-    /// Finishes what a process that died here had begun.
+    /// Finishes what a process that died here had begun. The history that it was about to forget
+    /// goes while the store serves: nobody can read it any more, and a start need not wait for it.
     async fn settle(&self) -> Result<(), Error> {
         LocalLeases::clear(self).await?;
-        compaction::resume(&self.shared).await
+        let shared = Arc::clone(&self.shared);
+        // Ends by itself, at the latest when the engine is closed.
+        tokio::spawn(async move {
+            if let Err(error) = compaction::resume(&shared).await {
+                tracing::debug!(%error, "old history stays until it is compacted again");
+            }
+        });
+        Ok(())
     }
 
     /// Gives the space of what was deleted and compacted back to the file system. Done by itself

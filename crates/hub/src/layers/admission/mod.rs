@@ -21,6 +21,7 @@ use async_trait::async_trait;
 use orrery_api::{Encoded, Kind, Object};
 use orrery_store::Revision;
 use std::sync::Arc;
+use tracing::Instrument as _;
 
 /// How often a write is tried again because someone else was faster. With more writers than this on
 /// one object at one moment, the unlucky one is told.
@@ -57,6 +58,12 @@ impl Admission {
         }
     }
 
+    /// A write, in a trace. Reads are served from memory and have none.
+    fn span(&self, operation: &'static str, project: &str, name: &str) -> tracing::Span {
+        let kind = self.kind().kind();
+        tracing::info_span!("accessor", operation, kind, project, name)
+    }
+
     fn conflict(&self, name: &str, message: String) -> Error {
         Error::Conflict { kind: self.kind().qualified_plural(), name: name.to_owned(), message }
     }
@@ -81,10 +88,11 @@ impl Accessor for Admission {
             on_write(&mut object);
         }
         let options = self.check_request(&object, options)?;
+        let span = self.span("apply", object.project(), object.name());
         let mut attempt = 0;
         loop {
             attempt += 1;
-            match self.try_apply(&object, &options).await {
+            match self.try_apply(&object, &options).instrument(span.clone()).await {
                 Err(error) if attempt < ATTEMPTS_MAX && apply::may_retry(&error, &options) => {
                     tracing::debug!(%error, attempt, "someone else was faster, trying again");
                 }
@@ -94,10 +102,11 @@ impl Accessor for Admission {
     }
 
     async fn delete(&self, options: DeleteOptions) -> Result<Deleted, Error> {
+        let span = self.span("delete", &options.name.project, &options.name.name);
         let mut attempt = 0;
         loop {
             attempt += 1;
-            match self.try_delete(&options).await {
+            match self.try_delete(&options).instrument(span.clone()).await {
                 Err(error @ Error::Conflict { .. })
                     if attempt < ATTEMPTS_MAX && options.revision.is_none() =>
                 {

@@ -80,7 +80,11 @@ impl Qemu {
     }
 
     async fn has_object(&self, id: &str) -> Result<bool> {
-        let objects = self.call("qom-list", json!({ "path": "/objects" })).await?;
+        let objects = match self.call("qom-list", json!({ "path": "/objects" })).await {
+            // Before QEMU 8 there is no such folder as long as there are no objects.
+            Err(Error::NotFound { .. }) => return Ok(false),
+            objects => objects?,
+        };
         let named = |found: &Value| found["name"] == id;
         Ok(objects.as_array().is_some_and(|objects| objects.iter().any(named)))
     }

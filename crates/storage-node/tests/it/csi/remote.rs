@@ -31,6 +31,7 @@ async fn a_volume_is_used_through_the_proxy_from_beginning_to_end() {
     let entry = RegisterControllerRequest {
         controller_id: NODE.into(),
         address: controller.address.clone(),
+        ..RegisterControllerRequest::default()
     };
     RegistryClient::new(registry.channel()).register_controller(entry).await.unwrap();
 

@@ -1,0 +1,151 @@
+//! The roles and bindings that are in force.
+use crate::decide::SYSTEM;
+use orrery_hub::ObjectName;
+use orrery_pki::Subject;
+use orrery_proto::core::v1::{Role, RoleBinding};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::OnceLock;
+
+/// Permits some verbs on some resources.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    pub verbs: Vec<String>,
+    /// All, when there is none.
+    pub groups: Vec<String>,
+    pub resources: Vec<String>,
+    /// All, when there is none.
+    pub names: Vec<String>,
+}
+
+impl Rule {
+    pub fn everything() -> Self {
+        Self::of(&["*"], &["*"], &["*"])
+    }
+
+    fn of(verbs: &[&str], groups: &[&str], resources: &[&str]) -> Self {
+        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        Self {
+            verbs: owned(verbs),
+            groups: owned(groups),
+            resources: owned(resources),
+            names: Vec::new(),
+        }
+    }
+}
+
+/// A binding, read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binding {
+    pub project: String,
+    pub name: String,
+    pub role: String,
+    users: Vec<String>,
+    groups: Vec<String>,
+}
+
+impl Binding {
+    pub fn is_for(&self, subject: &Subject) -> bool {
+        self.users.contains(&subject.name) || self.groups.iter().any(|group| subject.is_in(group))
+    }
+}
+
+/// Every role and binding of a moment.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    roles: HashMap<ObjectName, Vec<Rule>>,
+    /// By project, in the order of their names.
+    bindings: BTreeMap<String, Vec<Binding>>,
+}
+
+impl Rules {
+    pub fn new<'a>(
+        roles: impl IntoIterator<Item = (ObjectName, &'a Role)>,
+        bindings: impl IntoIterator<Item = (ObjectName, &'a RoleBinding)>,
+    ) -> Self {
+        let mut rules = Self::default();
+        for (name, role) in roles {
+            rules.roles.insert(name, read_role(role));
+        }
+        for (name, binding) in bindings {
+            let read = read_binding(&name, binding);
+            rules.bindings.entry(name.project).or_default().push(read);
+        }
+        rules
+    }
+
+    /// The bindings that count in a project: its own, and those that hold everywhere.
+    pub fn bindings_in(&self, project: &str) -> impl Iterator<Item = &Binding> {
+        let own = if project == SYSTEM { None } else { self.bindings.get(project) };
+        let everywhere = self.bindings.get(SYSTEM);
+        own.into_iter().chain(everywhere).flatten()
+    }
+
+    /// The rules of the role that a binding names: one of its own project, else one of `system`, else
+    /// one of those that every server knows. None, if there is no such role.
+    pub fn rules_of(&self, binding: &Binding) -> &[Rule] {
+        let find = |project: &str| self.roles.get(&ObjectName::new(project, &binding.role));
+        let found = find(&binding.project).or_else(|| find(SYSTEM));
+        found.map_or_else(|| built_in(&binding.role), Vec::as_slice)
+    }
+}
+
+/// What people read; secrets are not among it.
+const READ: &[&str] = &["get", "list", "watch"];
+const WRITE: &[&str] =
+    &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
+/// Kinds of the core group that neither hold secrets nor give access to others.
+const OPEN_CORE: &[&str] = &[
+    "projects",
+    "projects/*",
+    "events",
+    "namespaces",
+    "repositories",
+    "repositories/*",
+    "syncpipelines",
+    "syncpipelines/*",
+];
+const OTHER_GROUPS: &[&str] =
+    &["apps", "infra", "storage", "mesh", "split", "access", "specs", "events"];
+
+/// The roles that every server knows.
+fn built_in(name: &str) -> &'static [Rule] {
+    static BUILT_IN: OnceLock<[(&str, Vec<Rule>); 3]> = OnceLock::new();
+    let known = BUILT_IN.get_or_init(|| {
+        let secrets = Rule::of(WRITE, &["core"], &["secrets"]);
+        let everything = |verbs: &[&str]| {
+            vec![
+                Rule::of(verbs, OTHER_GROUPS, &["*", "*/*"]),
+                Rule::of(verbs, &["core", ""], OPEN_CORE),
+            ]
+        };
+        let mut editor = everything(WRITE);
+        editor.push(secrets);
+        [("viewer", everything(READ)), ("editor", editor), ("admin", vec![Rule::everything()])]
+    });
+    let found = known.iter().find(|(known, _)| *known == name);
+    found.map_or(&[], |(_, rules)| rules.as_slice())
+}
+
+fn read_role(role: &Role) -> Vec<Rule> {
+    let spec = role.spec.clone().unwrap_or_default();
+    let rules = spec.rules.into_iter().map(|rule| Rule {
+        verbs: rule.verbs,
+        groups: rule.groups,
+        resources: rule.resources,
+        names: rule.names,
+    });
+    rules.collect()
+}
+
+fn read_binding(name: &ObjectName, binding: &RoleBinding) -> Binding {
+    let spec = binding.spec.clone().unwrap_or_default();
+    let role = spec.role().to_owned();
+    let (mut users, mut groups) = (Vec::new(), Vec::new());
+    for subject in spec.subjects {
+        match subject.kind() {
+            "Group" => groups.push(subject.name().to_owned()),
+            _ => users.push(subject.name().to_owned()),
+        }
+    }
+    Binding { project: name.project.clone(), name: name.name.clone(), role, users, groups }
+}

@@ -1,0 +1,99 @@
+//! A certificate of one's own: the first by a join token, the next ones by the one before.
+mod renewal;
+
+pub use renewal::Renewal;
+
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use orrery_pki::{AuthorityError, JoinToken, Requested, Role, TlsFiles};
+use orrery_proto::identity::v1 as wire;
+use orrery_proto::identity::v1::identity_client::IdentityClient;
+use std::path::Path;
+use tonic::transport::Channel;
+
+/// Why a machine has no certificate.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    #[error("cannot join the server at {server}: {cause}")]
+    Refused { server: String, cause: String },
+    #[error(transparent)]
+    Server(#[from] Error),
+    #[error("cannot make or keep the certificate: {0}")]
+    Certificate(#[from] AuthorityError),
+    #[error("the server sent a certificate that cannot be used: {0}")]
+    Unusable(#[from] orrery_pki::Error),
+}
+
+/// Joins as a machine of this role and name, and keeps key (never sent anywhere), certificate and
+/// root in the folder, private. Needs nothing of the server but the token.
+pub async fn join(
+    server: &str,
+    token: &JoinToken,
+    role: Role,
+    name: &str,
+    folder: &Path,
+) -> Result<TlsFiles, JoinError> {
+    let endpoint = Endpoint::pinned(server, token.authority())?;
+    let requested = Requested::generate(name)?;
+    let request = wire::JoinRequest {
+        token: token.id().to_owned(),
+        secret: token.secret().to_vec(),
+        role: role.as_str().to_owned(),
+        name: name.to_owned(),
+        request: requested.der().to_vec(),
+    };
+    let mut client = IdentityClient::new(endpoint.connect().await?);
+    let answer = client.join(request).await;
+    let answer = answer.map_err(|status| refused(&endpoint, &status))?.into_inner();
+    // What cannot be used must not take the place of anything.
+    orrery_pki::TlsMaterial::from_pem(
+        answer.roots.as_bytes(),
+        answer.certificate.as_bytes(),
+        requested.key_pem().as_bytes(),
+    )?;
+    let files = TlsFiles::in_folder(folder);
+    files.write(&answer.roots, &answer.certificate, Some(requested.key_pem()))?;
+    Ok(files)
+}
+
+/// Whom the server trusts, and whether it takes machines in.
+pub async fn trust(endpoint: &Endpoint) -> Result<wire::TrustResponse, Error> {
+    let answer = client(endpoint).await?.trust(endpoint.request(wire::TrustRequest {})).await;
+    let answer = answer.map_err(|status| Error::from_status(&endpoint.server(), &status))?;
+    Ok(answer.into_inner())
+}
+
+/// Puts a new authority in the place of the old one, or trusts the old one no longer. Answers with the
+/// certificates that are trusted now, PEM.
+pub async fn rotate(endpoint: &Endpoint, finish: bool) -> Result<String, Error> {
+    let request = endpoint.request(wire::RotateRequest { finish });
+    let answer = client(endpoint).await?.rotate(request).await;
+    let answer = answer.map_err(|status| Error::from_status(&endpoint.server(), &status))?;
+    Ok(answer.into_inner().roots)
+}
+
+/// Who the server takes us for.
+pub async fn who_am_i(endpoint: &Endpoint) -> Result<wire::WhoAmIResponse, Error> {
+    let request = endpoint.request(wire::WhoAmIRequest {});
+    let answer = client(endpoint).await?.who_am_i(request).await;
+    let answer = answer.map_err(|status| Error::from_status(&endpoint.server(), &status))?;
+    Ok(answer.into_inner())
+}
+
+/// Whether we may do something, or everything that we may do.
+pub async fn can_i(
+    endpoint: &Endpoint,
+    asked: wire::CanIRequest,
+) -> Result<wire::CanIResponse, Error> {
+    let answer = client(endpoint).await?.can_i(endpoint.request(asked)).await;
+    let answer = answer.map_err(|status| Error::from_status(&endpoint.server(), &status))?;
+    Ok(answer.into_inner())
+}
+
+async fn client(endpoint: &Endpoint) -> Result<IdentityClient<Channel>, Error> {
+    Ok(IdentityClient::new(endpoint.connect().await?))
+}
+
+fn refused(endpoint: &Endpoint, status: &tonic::Status) -> JoinError {
+    JoinError::Refused { server: endpoint.server(), cause: status.message().to_owned() }
+}

@@ -1,0 +1,87 @@
+//! Whom a request comes from, however it was proven.
+use crate::identity::Identity;
+use crate::role::Role;
+
+/// Members may do everything. It cannot be bound away, so nobody locks themselves out.
+pub const ADMINS: &str = "orrery:admins";
+/// Everybody who is known.
+const AUTHENTICATED: &str = "system:authenticated";
+const UNAUTHENTICATED: &str = "system:unauthenticated";
+
+/// How a subject was proven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KnownBy {
+    /// A plain connection, which is taken on loopback only or where the operator said so.
+    Plain,
+    Certificate,
+    Token,
+    Oidc,
+    /// An encrypted connection without any proof.
+    Nothing,
+}
+
+impl KnownBy {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Plain => "loopback",
+            Self::Certificate => "certificate",
+            Self::Token => "token",
+            Self::Oidc => "oidc",
+            Self::Nothing => "nothing",
+        }
+    }
+}
+
+/// A person, a program that acts for one, or a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    pub name: String,
+    pub groups: Vec<String>,
+    /// The part that a machine plays; [`Role::User`] for people.
+    pub role: Option<Role>,
+    pub known_by: KnownBy,
+}
+
+impl Subject {
+    /// Somebody on a connection that proves nothing and needs not to.
+    pub fn plain() -> Self {
+        Self::nobody(KnownBy::Plain)
+    }
+
+    /// Somebody who should have proven who they are.
+    pub fn unknown() -> Self {
+        Self::nobody(KnownBy::Nothing)
+    }
+
+    fn nobody(known_by: KnownBy) -> Self {
+        let groups = vec![UNAUTHENTICATED.to_owned()];
+        Self { name: "system:anonymous".to_owned(), groups, role: None, known_by }
+    }
+
+    /// From a certificate that a handshake has verified. One that names no peer of ours is nobody's.
+    pub fn of_certificate(identity: &Identity) -> Self {
+        let (Some(role), Some(name)) = (identity.role(), identity.name()) else {
+            return Self::unknown();
+        };
+        let own = [format!("orrery:{}", role.as_str()), AUTHENTICATED.to_owned()];
+        // Only people are in groups: a machine's rules are fixed.
+        let groups = identity.groups.iter().filter(|_| role == Role::User).cloned();
+        Self {
+            name: name.to_owned(),
+            groups: groups.chain(own).collect(),
+            role: Some(role),
+            known_by: KnownBy::Certificate,
+        }
+    }
+
+    /// A person who was proven by other means than a certificate.
+    pub fn person(name: String, groups: Vec<String>, known_by: KnownBy) -> Self {
+        let own = ["orrery:user".to_owned(), AUTHENTICATED.to_owned()];
+        let groups = groups.into_iter().chain(own).collect();
+        Self { name, groups, role: Some(Role::User), known_by }
+    }
+
+    pub fn is_in(&self, group: &str) -> bool {
+        self.groups.iter().any(|own| own == group)
+    }
+}

@@ -1,0 +1,128 @@
+//! What the one who asks may do and see: the check in front of every operation.
+use orrery_access::{Access, Attributes, Decision, Rule};
+use orrery_api::{Kind, Object};
+use orrery_hub::Error;
+use orrery_pki::Subject;
+use std::borrow::Cow;
+
+/// The kind whose readers may see what is sensitive in other kinds too.
+const SECRETS: (&str, &str) = ("core", "secrets");
+/// The group of what is no kind of its own: logs, backups.
+const APPS: &str = "apps";
+const CORE: &str = "core";
+
+/// How the annotations end in which tools keep what they applied.
+const LAST_APPLIED: &str = "last-applied-configuration";
+
+/// Asks for one subject. Cheap to clone.
+#[derive(Clone)]
+pub struct Guard {
+    access: Access,
+    subject: Subject,
+}
+
+impl Guard {
+    /// For somebody of whom nothing is known yet, and who therefore may do nothing.
+    pub fn new(access: Access) -> Self {
+        Self { access, subject: Subject::unknown() }
+    }
+
+    /// The same for somebody else.
+    #[must_use]
+    pub fn of(&self, subject: Subject) -> Self {
+        Self { access: self.access.clone(), subject }
+    }
+
+    pub fn subject(&self) -> &Subject {
+        &self.subject
+    }
+
+    pub fn decide(&self, asked: &Attributes) -> Decision {
+        self.access.decide(&self.subject, asked)
+    }
+
+    pub fn permissions(&self, project: &str) -> Vec<Rule> {
+        self.access.permissions(&self.subject, project)
+    }
+
+    /// Refuses what is not allowed.
+    pub fn check(&self, verb: &str, kind: &Kind, project: &str, name: &str) -> Result<(), Error> {
+        self.check_part(verb, kind, "", project, name)
+    }
+
+    /// The same for a part of a resource.
+    pub fn check_part(
+        &self,
+        verb: &str,
+        kind: &Kind,
+        subresource: &str,
+        project: &str,
+        name: &str,
+    ) -> Result<(), Error> {
+        let project = if kind.cluster_scoped() { "" } else { project };
+        let asked = Attributes::new(verb, kind.group(), kind.plural());
+        self.refuse_unless(&asked.named(project, name).part(subresource))
+    }
+
+    /// The same for what is no kind: the logs of workloads, backups.
+    pub fn check_resource(
+        &self,
+        verb: &str,
+        resource: &str,
+        subresource: &str,
+        project: &str,
+        name: &str,
+    ) -> Result<(), Error> {
+        let group = if resource == "workloads" { APPS } else { CORE };
+        let asked = Attributes::new(verb, group, resource);
+        self.refuse_unless(&asked.named(project, name).part(subresource))
+    }
+
+    fn refuse_unless(&self, asked: &Attributes) -> Result<(), Error> {
+        let decision = self.decide(asked);
+        if decision.allowed() {
+            return Ok(());
+        }
+        let Attributes { verb, group, resource, subresource, project, name } = asked;
+        let who = &self.subject.name;
+        tracing::warn!(
+            who,
+            verb,
+            group,
+            resource,
+            subresource,
+            project,
+            name,
+            reason = decision.reason(),
+            "refused"
+        );
+        let part = if subresource.is_empty() { String::new() } else { format!("/{subresource}") };
+        let place = match project.as_str() {
+            "" => " everywhere".to_owned(),
+            project => format!(" in project {project:?}"),
+        };
+        Err(Error::Forbidden(format!("user {who:?} cannot {verb} {resource}{part}{place}")))
+    }
+
+    /// Whether the one who asks may see every secret there is.
+    pub fn sees_everything(&self) -> bool {
+        self.decide(&Attributes::new("get", SECRETS.0, SECRETS.1)).allowed()
+    }
+
+    /// An object as the one who asks may see it: what is sensitive is for those who may read the
+    /// secrets of its project.
+    pub fn shown<'a>(&self, object: &'a Object) -> Cow<'a, Object> {
+        if !object.kind().has_secrets() {
+            return Cow::Borrowed(object);
+        }
+        let asked = Attributes::new("get", SECRETS.0, SECRETS.1);
+        let name = if object.kind().plural() == SECRETS.1 { object.name() } else { "" };
+        if self.decide(&asked.named(object.project(), name)).allowed() {
+            return Cow::Borrowed(object);
+        }
+        let mut shown = object.redacted();
+        // What was applied is written down there as a whole.
+        shown.update_meta(|meta| meta.annotations.retain(|key, _| !key.ends_with(LAST_APPLIED)));
+        Cow::Owned(shown)
+    }
+}

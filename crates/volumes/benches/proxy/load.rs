@@ -1,0 +1,157 @@
+//! The load, and what it costs.
+use crate::children::{CONTROLLER, Identities, Running};
+use crate::echo::Message;
+use hyper_util::rt::TokioIo;
+use std::fmt;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+use tokio_rustls::TlsConnector;
+use tonic::Request;
+use tonic::client::Grpc;
+use tonic::transport::{Channel, Endpoint};
+use tonic_prost::ProstCodec;
+
+const PAYLOAD: usize = 64;
+const ALONE: usize = 2_000;
+const TOGETHER: usize = 20_000;
+const IN_FLIGHT: usize = 64;
+const CONNECTIONS: usize = 4;
+const STREAMED: usize = 256;
+
+#[derive(Clone)]
+pub struct Client {
+    port: u16,
+    tls: Option<(TlsConnector, String)>,
+}
+
+trait Io: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin {}
+impl<T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin> Io for T {}
+
+impl Client {
+    pub fn new(port: u16, identities: Option<&Identities>, name: &str) -> Self {
+        let connector = identities.map(|known| TlsConnector::from(known.caller.client_config()));
+        Self { port, tls: connector.map(|connector| (connector, name.to_owned())) }
+    }
+
+    pub async fn channel(&self) -> Channel {
+        let client = self.clone();
+        let connect = tower::service_fn(move |_: http::Uri| {
+            let client = client.clone();
+            async move { client.dial().await.map(TokioIo::new) }
+        });
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let origin = format!("{scheme}://component.registry").parse().unwrap();
+        let endpoint = Endpoint::from_static("http://component.registry").origin(origin);
+        let endpoint =
+            endpoint.initial_stream_window_size(1 << 20).initial_connection_window_size(16 << 20);
+        endpoint.connect_with_connector(connect).await.unwrap()
+    }
+
+    async fn dial(&self) -> std::io::Result<Box<dyn Io>> {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).await?;
+        stream.set_nodelay(true)?;
+        let Some((connector, name)) = &self.tls else { return Ok(Box::new(stream)) };
+        let name = name.clone().try_into().map_err(std::io::Error::other)?;
+        Ok(Box::new(connector.connect(name, stream).await?))
+    }
+}
+
+fn request(bytes: usize) -> Request<Message> {
+    let mut request = Request::new(vec![1; bytes]);
+    request.metadata_mut().insert("controllerid", CONTROLLER.parse().unwrap());
+    request
+}
+
+async fn unary(grpc: &mut Grpc<Channel>) {
+    grpc.ready().await.unwrap();
+    let path = http::uri::PathAndQuery::from_static("/bench.Echo/Unary");
+    let codec = ProstCodec::<Message, Message>::default();
+    let answer = grpc.unary(request(PAYLOAD), path, codec).await.unwrap();
+    assert_eq!(answer.into_inner().len(), PAYLOAD);
+}
+
+/// What one proxy did.
+pub struct Figures {
+    alone: Duration,
+    per_second: f64,
+    cpu: Option<Duration>,
+    megabytes_per_second: f64,
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cpu = self.cpu.map_or_else(|| "-".to_owned(), |cpu| cpu.as_micros().to_string());
+        let (alone, stream) = (self.alone.as_micros(), self.megabytes_per_second);
+        write!(out, "{alone} | {:.0} | {cpu} | {stream:.0}", self.per_second)
+    }
+}
+
+/// Measures so many rounds, and takes the best of each.
+pub async fn measure(client: &Client, proxy: Option<&Running>, rounds: usize) -> Figures {
+    let mut best =
+        Figures { alone: Duration::MAX, per_second: 0.0, cpu: None, megabytes_per_second: 0.0 };
+    let mut grpc = Grpc::new(client.channel().await);
+    for _ in 0..200 {
+        unary(&mut grpc).await;
+    }
+    for _ in 0..rounds {
+        best.alone = best.alone.min(alone(&mut grpc).await);
+        let before = proxy.map(Running::cpu);
+        best.per_second = best.per_second.max(together(client).await);
+        let spent = proxy.zip(before).map(|(proxy, before)| proxy.cpu() - before);
+        let each = spent.map(|spent| spent / u32::try_from(TOGETHER).unwrap());
+        best.cpu = [best.cpu, each].into_iter().flatten().min();
+        best.megabytes_per_second = best.megabytes_per_second.max(streamed(client).await);
+    }
+    best
+}
+
+async fn alone(grpc: &mut Grpc<Channel>) -> Duration {
+    let mut times = Vec::with_capacity(ALONE);
+    for _ in 0..ALONE {
+        let begun = Instant::now();
+        unary(grpc).await;
+        times.push(begun.elapsed());
+    }
+    times.sort_unstable();
+    times[ALONE / 2]
+}
+
+async fn together(client: &Client) -> f64 {
+    let mut channels = Vec::new();
+    for _ in 0..CONNECTIONS {
+        channels.push(client.channel().await);
+    }
+    let begun = Instant::now();
+    let tasks: Vec<_> = (0..IN_FLIGHT)
+        .map(|number| {
+            let mut grpc = Grpc::new(channels[number % CONNECTIONS].clone());
+            tokio::spawn(async move {
+                for _ in 0..TOGETHER / IN_FLIGHT {
+                    unary(&mut grpc).await;
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    TOGETHER as f64 / begun.elapsed().as_secs_f64()
+}
+
+async fn streamed(client: &Client) -> f64 {
+    let mut grpc = Grpc::new(client.channel().await);
+    grpc.ready().await.unwrap();
+    let path = http::uri::PathAndQuery::from_static("/bench.Echo/Stream");
+    let codec = ProstCodec::<Message, Message>::default();
+    let begun = Instant::now();
+    let reply = grpc.server_streaming(request(STREAMED), path, codec).await.unwrap();
+    let mut stream = reply.into_inner();
+    let mut bytes = 0;
+    while let Some(message) = stream.message().await.unwrap() {
+        bytes += message.len();
+    }
+    assert_eq!(bytes, STREAMED << 20);
+    bytes as f64 / 1e6 / begun.elapsed().as_secs_f64()
+}
