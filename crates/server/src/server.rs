@@ -214,15 +214,14 @@ impl Server {
         let place = self.place()?;
         let fleet = Fleet::spawn(&self.hub, place, tasks)?;
         let access = self.identities.spawn(&self.hub, tasks)?;
-        let machines =
-            machines::spawn(
-                &self.hub,
-                &self.id,
-                self.drivers.take(),
-                access.clone(),
-                self.identities.authorities().clone(),
-                tasks,
-            )?;
+        let machines = machines::spawn(
+            &self.hub,
+            &self.id,
+            self.drivers.take(),
+            access.clone(),
+            self.identities.authorities().clone(),
+            tasks,
+        )?;
         let mesh = self.mesh.spawn(&self.hub, &self.id, self.identities.authorities(), tasks)?;
         self.spawn_leases(&fleet, machines, &mesh, tasks);
         self.spawn_operations(tasks);

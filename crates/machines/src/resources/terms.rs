@@ -90,7 +90,8 @@ impl Speaker {
     async fn term(self, hub: &Hub, key: DriverKey, over: CancellationToken) -> Result<(), String> {
         let failed = |error: orrery_hub::Error| error.to_string();
         let provider: Arc<dyn Provider> = Arc::new(self.drivers.clone());
-        let machines = Machines::new(hub, self.views.clone(), self.authority.clone()).map_err(failed)?;
+        let machines =
+            Machines::new(hub, self.views.clone(), self.authority.clone()).map_err(failed)?;
         let reconciler = MachineReconciler::served(machines, provider.clone());
         let controller = Controller::new("machines", reconciler).at_once(AT_ONCE);
         let queue = controller.queue();

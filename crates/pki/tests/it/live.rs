@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use orrery_pki::{
-    ADMINS, Authority, ClientAuth, Fingerprint, Identity, IssueRequest, LiveTls, PIN_MISMATCH, Role,
-    Subject, TlsFiles, TlsMaterial, Validity, pinned_client_config,
+    ADMINS, Authority, ClientAuth, Fingerprint, Identity, IssueRequest, LiveTls, PIN_MISMATCH,
+    Role, Subject, TlsFiles, TlsMaterial, Validity, pinned_client_config,
 };
 
 use crate::support::{DAY, connect, mk_authority, mk_request, now};
@@ -96,8 +96,9 @@ async fn a_server_is_known_by_the_hash_of_its_authority() {
     let hash = |authority: &Authority| {
         Identity::of_pem(authority.certificate_pem().as_bytes()).unwrap().fingerprint
     };
-    let listen =
-        |authority: &Authority| issue(authority, Role::Server, "s").server_config(ClientAuth::Optional);
+    let listen = |authority: &Authority| {
+        issue(authority, Role::Server, "s").server_config(ClientAuth::Optional)
+    };
     let joiner = pinned_client_config(hash(&ours));
     let seen = connect(listen(&ours), joiner.clone()).await.expect("the right one");
     assert_eq!(seen.client, None);

@@ -208,8 +208,10 @@ async fn an_authority_with_every_key_type_and_form_signs() {
     ];
     for (kind, old_form) in kinds {
         bench.key("ca", kind);
-        bench.run("req -x509 -new -key ca.key -subj /O=Corp/CN=Corp -days 2 -out ca.pem \
-                   -addext keyUsage=critical,keyCertSign");
+        bench.run(
+            "req -x509 -new -key ca.key -subj /O=Corp/CN=Corp -days 2 -out ca.pem \
+                   -addext keyUsage=critical,keyCertSign",
+        );
         let mut keys = vec![bench.text("ca.key")];
         if let Some(old_form) = old_form {
             bench.run(&format!("{old_form} -in ca.key -out ca.old"));
@@ -236,7 +238,8 @@ fn requests_made_by_openssl() {
     let bench = Bench::new();
     let domain = "corp.test".parse().unwrap();
     let authority =
-        Authority::from_pem(&bench.text("root.pem"), &bench.text("root.key"), Some(domain)).unwrap();
+        Authority::from_pem(&bench.text("root.pem"), &bench.text("root.key"), Some(domain))
+            .unwrap();
     let read = |subject: &str, more: &str| {
         bench.run(&format!(
             "req -new -key peer.key -subj {subject} {more} -outform DER -out peer.csr"
