@@ -208,7 +208,7 @@ impl Server {
         let access = self.identities.spawn(&self.hub, tasks)?;
         let machines =
             machines::spawn(&self.hub, &self.id, self.drivers.take(), access.clone(), tasks)?;
-        let mesh = self.mesh.spawn(&self.hub, &self.id, tasks)?;
+        let mesh = self.mesh.spawn(&self.hub, &self.id, self.identities.authorities(), tasks)?;
         self.spawn_leases(&fleet, machines, &mesh, tasks);
         self.spawn_operations(tasks);
         let gate = self.gate.clone();
