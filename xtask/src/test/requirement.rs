@@ -39,6 +39,9 @@ pub enum Absent {
     LeavesOut(&'static str),
 }
 
+/// Tests that boot virtual machines.
+const GUESTS: &str = "(package(orrery-cli) and test(/^qemu::/)) or (package(orrery-storage-node) and test(/^guest::/))";
+
 pub const REQUIREMENTS: &[Requirement] = &[
     Requirement {
         name: "cargo-nextest",
@@ -89,22 +92,52 @@ pub const REQUIREMENTS: &[Requirement] = &[
         absent: Absent::Fails,
     },
     Requirement {
+        name: "podman",
+        kind: Kind::Apt { program: "podman" },
+        why: "runs the containers of workloads",
+        absent: Absent::Fails,
+    },
+    Requirement {
+        name: "iptables",
+        kind: Kind::Apt { program: "iptables" },
+        why: "makes links lossy, and maps the ports of containers",
+        absent: Absent::Fails,
+    },
+    Requirement {
+        name: "runc",
+        kind: Kind::Apt { program: "runc" },
+        why: "starts containers where crun refuses the system's control groups",
+        absent: Absent::Fails,
+    },
+    Requirement {
+        name: "netavark",
+        kind: Kind::AptFile { file: "/usr/lib/podman/netavark" },
+        why: "networks of containers",
+        absent: Absent::Fails,
+    },
+    Requirement {
+        name: "aardvark-dns",
+        kind: Kind::AptFile { file: "/usr/lib/podman/aardvark-dns" },
+        why: "names in the networks of containers",
+        absent: Absent::Fails,
+    },
+    Requirement {
         name: "qemu-system-x86",
         kind: Kind::Apt { program: "qemu-system-x86_64" },
         why: "virtual machines of the qemu driver",
-        absent: Absent::LeavesOut("package(orrery-cli) and test(/^qemu::/)"),
+        absent: Absent::LeavesOut(GUESTS),
     },
     Requirement {
         name: "busybox-static",
         kind: Kind::AptFile { file: "/bin/busybox" },
-        why: "the virtual machines of the tests run it beside the agent",
-        absent: Absent::LeavesOut("package(orrery-cli) and test(/^qemu::/)"),
+        why: "virtual machines and containers of the tests run it",
+        absent: Absent::Fails,
     },
     Requirement {
         name: "linux-image-cloud-amd64",
         kind: Kind::AptUnpacked,
         why: "the kernel of the tests' virtual machines",
-        absent: Absent::LeavesOut("package(orrery-cli) and test(/^qemu::/)"),
+        absent: Absent::LeavesOut(GUESTS),
     },
     Requirement {
         name: "python3-venv",

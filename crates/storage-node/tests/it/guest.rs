@@ -142,8 +142,16 @@ impl Guest {
 
     fn unplug(&mut self) {
         self.monitor.call("device_del", json!({"id": "blk15"}));
-        self.monitor.event("DEVICE_DELETED");
-        self.monitor.call("chardev-remove", json!({"id": "blk"}));
+        self.monitor.deleted("blk15");
+        // The device is gone a moment before it lets go of its socket.
+        for _ in 0..100 {
+            match self.monitor.attempt("chardev-remove", &json!({"id": "blk"})) {
+                Ok(()) => return,
+                Err(error) => assert!(error.to_string().contains("busy"), "{error}"),
+            }
+            self.run("sleep 0.1");
+        }
+        panic!("the device never let go of its socket");
     }
 }
 
@@ -182,20 +190,29 @@ impl Monitor {
     }
 
     fn call(&mut self, name: &str, arguments: Value) {
+        self.attempt(name, &arguments).unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+
+    fn attempt(&mut self, name: &str, arguments: &Value) -> Result<(), Value> {
         let call = json!({"execute": name, "arguments": arguments}).to_string();
         self.stream.get_mut().write_all(call.as_bytes()).unwrap();
         loop {
             let answer = self.next();
-            assert_eq!(answer.get("error"), None, "{name}");
+            if let Some(error) = answer.get("error") {
+                return Err(error.clone());
+            }
             if answer.get("return").is_some() {
-                return;
+                return Ok(());
             }
             self.events.push(answer);
         }
     }
 
-    fn event(&mut self, name: &str) {
-        while !self.events.iter().any(|event| event["event"] == name) {
+    /// Waits until a device is gone; its parts go before it, each with an event of its own.
+    fn deleted(&mut self, device: &str) {
+        let of_device =
+            |event: &Value| event["event"] == "DEVICE_DELETED" && event["data"]["device"] == device;
+        while !self.events.iter().any(of_device) {
             let event = self.next();
             self.events.push(event);
         }

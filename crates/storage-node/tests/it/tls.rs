@@ -68,7 +68,11 @@ async fn world() -> World {
     let directory = Arc::new(MemoryDirectory::default());
     let proxy =
         ProxyConfig { tls: Some(authority.client("component.registry")), ..Default::default() };
-    let config = ServeConfig { tls: Some(authority.server("component.registry")), proxy };
+    let config = ServeConfig {
+        tls: Some(authority.server("component.registry")),
+        proxy,
+        ..ServeConfig::default()
+    };
     let stop = CancellationToken::new();
     tokio::spawn(serve(listener, config, directory.clone(), stop.clone()));
     World { authority, registry, directory, _stopped: stop.clone().drop_guard(), stop }

@@ -115,6 +115,7 @@ pub async fn serve_proxy(port: &str, echo: &str, folder: &str) {
     let config = ServeConfig {
         tls: tls.as_ref().map(|tls| tls.server_config(ClientAuth::Required)),
         proxy: ProxyConfig { tls: tls.as_ref().map(TlsMaterial::client_config), ..<_>::default() },
+        ..ServeConfig::default()
     };
     serve(listener, config, directory, CancellationToken::new()).await;
 }

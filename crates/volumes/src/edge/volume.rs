@@ -273,5 +273,4 @@ impl Reconciler<ObjectName> for VolumeEdge {
 }
 
 #[cfg(test)]
-#[path = "volume_tests.rs"]
 mod tests;

@@ -171,5 +171,4 @@ fn node(attachment: &VolumeAttachment) -> &str {
 }
 
 #[cfg(test)]
-#[path = "plan_tests.rs"]
 mod tests;

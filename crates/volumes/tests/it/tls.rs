@@ -67,6 +67,7 @@ async fn world(authority: &Authority) -> Registry {
             tls: Some(authority.client("component.registry")),
             ..Default::default()
         },
+        ..ServeConfig::default()
     })
     .await
 }
