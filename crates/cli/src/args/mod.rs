@@ -91,7 +91,7 @@ pub enum Command {
     Up(UpArguments),
     /// Run the control plane
     #[command(after_help = examples::SERVER)]
-    Server(ServerArguments),
+    Server(Box<ServerArguments>),
     /// Run an agent: the part that runs workloads on a machine
     #[command(after_help = examples::AGENT)]
     Agent(AgentArguments),
