@@ -25,7 +25,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     config.enable_type_names();
     tonic_prost_build::configure()
         .bytes(".orrery.hub.v1.Resource")
-        .skip_debug([".orrery.core.v1.SecretSpec", ".orrery.hub.v1.Resource"])
+        .skip_debug([
+            ".orrery.core.v1.SecretSpec",
+            ".orrery.fleet.v1.FileContent",
+            ".orrery.hub.v1.Resource",
+        ])
         .compile_fds_with_config(compiler.file_descriptor_set(), config)?;
     Ok(())
 }

@@ -43,6 +43,22 @@ pub const BENCHES: &[Suite] = &[
         environment: &[],
     },
     Suite {
+        name: "costs",
+        about: "what the hub on the embedded store costs without a transport: costs [OBJECTS]",
+        package: "orrery-bench",
+        target: Target::Program("bench-costs"),
+        arguments: &[],
+        environment: &[],
+    },
+    Suite {
+        name: "fleet",
+        about: "agents and workloads: delivery, states, lists, memory and storms, beside a peer's figures",
+        package: "orrery-bench",
+        target: Target::Program("bench-fleet"),
+        arguments: &[],
+        environment: &[],
+    },
+    Suite {
         name: "machines",
         about: "machines of a driver that takes 50 ms: how long, how much processor time, and at rest",
         package: "orrery-bench",
@@ -68,6 +84,14 @@ pub const BENCHES: &[Suite] = &[
     },
 ];
 pub const SOAKS: &[Suite] = &[
+    Suite {
+        name: "fleet",
+        about: "kill -9 of server and agent at random moments, for minutes instead of seconds",
+        package: "orrery-cli",
+        target: Target::Test("it"),
+        arguments: &["--test-threads", "1", "chaos::"],
+        environment: &[("ORRERY_SOAK", "50")],
+    },
     Suite {
         name: "store",
         about: "power cuts, kill -9 and dying etcd members, for minutes instead of seconds",

@@ -1,16 +1,50 @@
 //! How far the workloads have come that instances wait for, as the server last said.
 use crate::desired::DependencyCondition;
-use orrery_proto::fleet::v1::{Assignment, DependencyStates};
+use crate::disk::{self, Survive};
+use orrery_proto::fleet::v1::{Assignment, DependencyState, DependencyStates};
+use prost::Message;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// By project and name of the workload. Each connection begins with nothing and is told what the
-/// instances of this agent need.
+/// instances of this agent need; what was said last is kept on disk, for an agent that starts while
+/// its server is away.
 #[derive(Debug, Default)]
 pub(crate) struct Dependencies {
     states: BTreeMap<(String, String), String>,
+    file: Option<PathBuf>,
 }
 
 impl Dependencies {
+    /// With what was last said to an agent of this folder. A file that cannot be read is as none: the
+    /// server says everything again.
+    pub(crate) fn open(data_dir: &Path) -> Self {
+        let file = data_dir.join("dependencies");
+        let mut known = Self { states: BTreeMap::new(), file: Some(file.clone()) };
+        match disk::read(&file).map(|bytes| bytes.map(|b| DependencyStates::decode(b.as_slice()))) {
+            Ok(Some(Ok(said))) => known.take(said),
+            Ok(None) => {}
+            Ok(Some(Err(_))) | Err(_) => {
+                tracing::warn!(file = %file.display(), "cannot read what was last said; ignored");
+            }
+        }
+        known
+    }
+
+    /// Writes down what is known. It is small, and changes when a workload that others wait for does.
+    pub(crate) fn save(&self) {
+        let Some(file) = &self.file else { return };
+        let states = self.states.iter().map(|((project, workload), state)| DependencyState {
+            project: project.clone(),
+            workload: workload.clone(),
+            state: state.clone(),
+        });
+        let bytes = DependencyStates { states: states.collect() }.encode_to_vec();
+        if let Err(error) = disk::write(file, &bytes, Survive::Process) {
+            tracing::warn!(file = %file.display(), %error, "cannot write down what others are");
+        }
+    }
+
     pub(crate) fn forget(&mut self) {
         self.states.clear();
     }
@@ -70,6 +104,22 @@ mod tests {
         let states = said.split_whitespace().map(state).collect();
         dependencies.take(DependencyStates { states });
         assert_eq!(dependencies.unmet(&assignment).as_deref(), expect);
+    }
+
+    #[test]
+    fn what_was_said_is_known_to_the_next_agent() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = |workload: &str| DependencyState {
+            project: "p".into(),
+            workload: workload.into(),
+            state: "Running".into(),
+        };
+        let mut known = Dependencies::open(dir.path());
+        known.take(DependencyStates { states: vec![state("db"), state("x")] });
+        known.save();
+        assert_eq!(Dependencies::open(dir.path()).states, known.states);
+        std::fs::write(dir.path().join("dependencies"), "broken").unwrap();
+        assert!(Dependencies::open(dir.path()).states.is_empty());
     }
 
     #[test]

@@ -2,11 +2,13 @@
 use crate::model::{InstanceId, RestartPolicy, SpecHash, StopSignal};
 use crate::plan::{Desired, Goal};
 use orrery_proto::apps::v1::{
-    Dependency, Process, WorkloadInstanceSpec, workload_instance_spec::Runtime,
+    Dependency, Podman, Process, WorkloadInstanceSpec, workload_instance_spec::Runtime,
 };
 use orrery_proto::fleet::v1::Assignment;
+use prost::Message;
 use sha2::{Digest, Sha256};
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 /// What the contract says when nothing is written; the server fills these in, but an agent must not
 /// depend on it.
@@ -15,7 +17,11 @@ const GRACE_DEFAULT_SECONDS: i32 = 10;
 /// What is wanted of an assigned instance.
 pub(crate) fn desired(id: &InstanceId, assignment: &Assignment) -> Desired {
     let spec = assignment.spec.clone().unwrap_or_default();
-    let goal = if assignment.removing { Goal::Remove } else { Goal::Run };
+    let goal = match (assignment.removing, spec.held()) {
+        (true, _) => Goal::Remove,
+        (false, true) => Goal::Rest,
+        (false, false) => Goal::Run,
+    };
     let restart = restart_policy(&spec);
     let signal = stop_signal(&spec);
     let blocked = restart
@@ -33,6 +39,7 @@ pub(crate) fn desired(id: &InstanceId, assignment: &Assignment) -> Desired {
         grace: grace(&spec),
         blocked,
         waiting: None,
+        unhealthy: None,
         jitter_seed: jitter_seed(id),
     }
 }
@@ -101,17 +108,27 @@ fn runnable(spec: &WorkloadInstanceSpec) -> Result<(), String> {
     match &spec.runtime {
         None => Err("this agent has no runtime for it; a newer agent may have".to_owned()),
         Some(Runtime::Process(process)) => runnable_process(process),
+        Some(Runtime::Podman(podman)) => no_zero_bytes(&podman.command, &podman.args, &podman.env),
     }
 }
 
 /// What the kernel would take for the end of a string cannot be in one.
 fn runnable_process(process: &Process) -> Result<(), String> {
-    let texts = [process.command.as_ref(), process.working_directory.as_ref()];
-    let env = process.env.iter().flat_map(|(name, value)| [name, value]);
-    if texts.into_iter().flatten().chain(&process.args).chain(env).any(|text| text.contains('\0')) {
+    let texts = [process.command.clone(), process.working_directory.clone()];
+    let texts: Vec<String> = texts.into_iter().flatten().collect();
+    no_zero_bytes(&texts, &process.args, &process.env)
+}
+
+fn no_zero_bytes(
+    texts: &[String],
+    args: &[String],
+    env: &HashMap<String, String>,
+) -> Result<(), String> {
+    let pairs = env.iter().flat_map(|(name, value)| [name, value]);
+    if texts.iter().chain(args).chain(pairs).any(|text| text.contains('\0')) {
         return Err("its command, arguments or environment contain a zero byte".to_owned());
     }
-    match process.env.keys().find(|name| name.is_empty() || name.contains('=')) {
+    match env.keys().find(|name| name.is_empty() || name.contains('=')) {
         Some(name) => Err(format!("{name:?} cannot be the name of an environment variable")),
         None => Ok(()),
     }
@@ -124,7 +141,9 @@ fn spec_hash(spec: &WorkloadInstanceSpec) -> SpecHash {
     match &spec.runtime {
         None => add(&mut digest, "none"),
         Some(Runtime::Process(process)) => add_process(&mut digest, process),
+        Some(Runtime::Podman(podman)) => add_podman(&mut digest, podman),
     }
+    add_surroundings(&mut digest, spec);
     for mount in &spec.volumes {
         [mount.volume(), mount.path()].iter().for_each(|text| add(&mut digest, text));
         digest.update([u8::from(mount.read_only())]);
@@ -134,7 +153,7 @@ fn spec_hash(spec: &WorkloadInstanceSpec) -> SpecHash {
 }
 
 fn add_process(digest: &mut Sha256, process: &Process) {
-    let Process { command, args, env, working_directory } = process;
+    let Process { command, args, env, working_directory, user, limits } = process;
     add(digest, "process");
     add_option(digest, command.as_deref());
     add_option(digest, working_directory.as_deref());
@@ -144,6 +163,37 @@ fn add_process(digest: &mut Sha256, process: &Process) {
     for (name, value) in env.iter().collect::<BTreeMap<_, _>>() {
         add(digest, name);
         add(digest, value);
+    }
+    // What came later is added only where it is used: older programs keep their fingerprint.
+    if let Some(user) = user {
+        add(digest, user);
+    }
+    if let Some(limits) = limits {
+        digest.update(limits.encode_to_vec());
+    }
+}
+
+fn add_podman(digest: &mut Sha256, podman: &Podman) {
+    add(digest, "podman");
+    // Without its map the message has one encoding only.
+    let mut rest = podman.clone();
+    for (name, value) in std::mem::take(&mut rest.env).into_iter().collect::<BTreeMap<_, _>>() {
+        add(digest, &name);
+        add(digest, &value);
+    }
+    digest.update(rest.encode_to_vec());
+}
+
+/// Limits and files are part of the program's world; what it asks of a node to be placed is not.
+fn add_surroundings(digest: &mut Sha256, spec: &WorkloadInstanceSpec) {
+    if let Some(limits) = spec.resources.as_ref().and_then(|resources| resources.limits.as_ref()) {
+        digest.update(limits.encode_to_vec());
+    }
+    for file in &spec.files {
+        digest.update(file.encode_to_vec());
+    }
+    if !spec.files.is_empty() {
+        add(digest, spec.files_revision());
     }
 }
 
@@ -172,7 +222,7 @@ mod tests {
             command: Some("serve".into()),
             args: vec!["a".into(), "b".into()],
             env: [("A".to_owned(), "1".to_owned()), ("B".to_owned(), "2".to_owned())].into(),
-            working_directory: None,
+            ..Process::default()
         };
         edit(&mut process);
         let spec = WorkloadInstanceSpec {

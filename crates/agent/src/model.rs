@@ -84,6 +84,8 @@ pub struct Run {
     /// What came before this run.
     pub history: History,
     pub state: RunState,
+    /// What it runs without, although it was asked for.
+    pub warning: Option<String>,
 }
 
 /// How far a run has come. There is no state for "being started": starting is an operation, and

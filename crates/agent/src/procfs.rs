@@ -41,6 +41,24 @@ fn parse(pid: i32, text: &str) -> Option<Stat> {
     Some(Stat { identity: Identity { pid, start_ticks }, parent, group, session, zombie })
 }
 
+/// What a process has used and uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Used {
+    /// Processor time in clock ticks.
+    pub ticks: u64,
+    /// Pages of memory that are not elsewhere.
+    pub resident_pages: i64,
+}
+
+pub(crate) fn used(pid: i32) -> Option<Used> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = text.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let number = |at: usize| fields.get(at)?.parse::<i64>().ok();
+    let ticks = u64::try_from(number(11)? + number(12)?).ok()?;
+    Some(Used { ticks, resident_pages: number(21)? })
+}
+
 /// Every process that can be seen.
 pub(crate) fn all() -> io::Result<Vec<Stat>> {
     let entries = fs::read_dir("/proc")?;

@@ -5,11 +5,14 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use h2::client::SendRequest;
 use http::{HeaderMap, Request, Uri};
 use prost::Message;
+use tokio::task::JoinSet;
 
 /// A connection of its own.
 pub struct Client {
     send: SendRequest<Bytes>,
     authority: String,
+    /// The connection, which ends with its client.
+    _running: JoinSet<Result<(), h2::Error>>,
 }
 
 impl Client {
@@ -17,9 +20,9 @@ impl Client {
         let tcp = tokio::net::TcpStream::connect(address).await?;
         tcp.set_nodelay(true)?;
         let (send, connection) = h2::client::handshake(tcp).await?;
-        // Ends with the connection, which ends with the client.
-        tokio::spawn(connection);
-        Ok(Self { send, authority: address.to_owned() })
+        let mut running = JoinSet::new();
+        running.spawn(connection);
+        Ok(Self { send, authority: address.to_owned(), _running: running })
     }
 
     /// Calls, and answers the bytes of the message that comes back.

@@ -20,19 +20,12 @@ impl Process {
 
     /// CPU time used so far.
     pub fn cpu(&self) -> anyhow::Result<Duration> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        let (_, fields) = stat.rsplit_once(')').context("read /proc/PID/stat")?;
-        let ticks: f64 =
-            fields.split_whitespace().skip(11).take(2).filter_map(|f| f.parse::<f64>().ok()).sum();
-        Ok(Duration::from_secs_f64(ticks / TICKS_PER_SECOND))
+        cpu_of(&self.child.id().to_string())
     }
 
     /// Memory that is its own, in MiB.
     pub fn memory_mib(&self) -> anyhow::Result<f64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("VmRSS")?;
-        let kib: f64 = line.split_whitespace().nth(1).context("VmRSS")?.parse()?;
-        Ok(kib / 1024.0)
+        memory_of(&self.child.id().to_string())
     }
 
     /// Asks it to end, and waits.
@@ -49,6 +42,31 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// CPU time that this process has used so far.
+pub fn own_cpu() -> anyhow::Result<Duration> {
+    cpu_of("self")
+}
+
+/// Memory of this process, in MiB.
+pub fn own_memory_mib() -> anyhow::Result<f64> {
+    memory_of("self")
+}
+
+fn cpu_of(process: &str) -> anyhow::Result<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    let (_, fields) = stat.rsplit_once(')').context("read /proc/PID/stat")?;
+    let ticks: f64 =
+        fields.split_whitespace().skip(11).take(2).filter_map(|f| f.parse::<f64>().ok()).sum();
+    Ok(Duration::from_secs_f64(ticks / TICKS_PER_SECOND))
+}
+
+fn memory_of(process: &str) -> anyhow::Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("VmRSS")?;
+    let kib: f64 = line.split_whitespace().nth(1).context("VmRSS")?.parse()?;
+    Ok(kib / 1024.0)
 }
 
 /// The `orrery` binary that was built beside this benchmark.

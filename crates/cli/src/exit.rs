@@ -8,7 +8,8 @@
 //! | 3 | the server is not available, or the connection was lost |
 //! | 130 | interrupted |
 //!
-//! `orrery diff` answers 1 when there are differences, so its failures are 2 (or 3).
+//! `orrery exec` ends with the code of its command, 1 to 125 failures of its own included; `orrery
+//! diff` answers 1 when there are differences, so its failures are 2 (or 3).
 use crate::output::style;
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -43,12 +44,27 @@ impl std::fmt::Display for Differences {
 
 impl std::error::Error for Differences {}
 
+/// A command that ran elsewhere ended with this code.
+#[derive(Debug)]
+pub struct CommandEnded(pub i32);
+
+impl std::fmt::Display for CommandEnded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the command ended with code {}", self.0)
+    }
+}
+
+impl std::error::Error for CommandEnded {}
+
 /// The code for an outcome; an error is printed. `failed` is the code of a failure that has none
 /// of its own.
 pub fn code(outcome: anyhow::Result<()>, failed: u8) -> ExitCode {
     let Err(error) = outcome else { return ExitCode::SUCCESS };
     if error.is::<Differences>() {
         return ExitCode::from(DIFFERENT);
+    }
+    if let Some(CommandEnded(code)) = error.downcast_ref() {
+        return ExitCode::from(u8::try_from(*code).unwrap_or(u8::MAX));
     }
     if error.is::<Interrupted>() {
         return ExitCode::from(130);

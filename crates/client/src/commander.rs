@@ -4,8 +4,9 @@ use crate::error::{ApiError, Error};
 use futures::StreamExt;
 use orrery_proto::fleet::v1::commander_connection_client::CommanderConnectionClient;
 use orrery_proto::fleet::v1::{
-    CancelRequest, CommanderFromServer, CommanderHello, CommanderToServer, LogsRequest,
-    LogsResponse, commander_from_server, commander_to_server,
+    CancelRequest, CommanderFromServer, CommanderHello, CommanderToServer, ExecEvent, ExecInput,
+    ExecRequest, LogsRequest, LogsResponse, TopRequest, TopResponse, commander_from_server,
+    commander_to_server, exec_input,
 };
 use orrery_proto::hub::v1 as hub;
 use parking_lot::Mutex;
@@ -130,6 +131,19 @@ impl Commander {
     /// The output of copies until there is no more, or the caller drops it.
     pub async fn logs(&self, request: LogsRequest) -> Result<Logs, Error> {
         Ok(Logs { replies: self.send(Request::Logs(request)).await? })
+    }
+
+    /// Begins a command beside a copy.
+    pub async fn exec(&self, request: ExecRequest) -> Result<Exec, Error> {
+        Ok(Exec { replies: self.send(Request::Exec(request)).await? })
+    }
+
+    /// What nodes or copies use at the moment.
+    pub async fn top(&self, request: TopRequest) -> Result<TopResponse, Error> {
+        match self.ask(Request::Top(request)).await? {
+            Reply::Top(response) => Ok(response),
+            other => unexpected(other),
+        }
     }
 
     /// Seals everything secret with another key: a new one, or one that every server holds already.
@@ -260,6 +274,42 @@ impl Logs {
             Some(other) => unexpected(other),
             None => Ok(None),
         }
+    }
+}
+
+/// A command that runs beside a copy. Dropping it ends the command.
+pub struct Exec {
+    replies: Replies,
+}
+
+/// Says things to a command, from wherever what is typed comes from. No more data is to be sent than
+/// the command has given credit for.
+#[derive(Clone)]
+pub struct ExecVoice {
+    id: u64,
+    requests: mpsc::Sender<CommanderToServer>,
+}
+
+impl Exec {
+    /// What the command says next; nothing after its end.
+    pub async fn next(&mut self) -> Result<Option<ExecEvent>, Error> {
+        match self.replies.next().await? {
+            Some(Reply::Exec(response)) => Ok(response.event),
+            Some(other) => unexpected(other),
+            None => Ok(None),
+        }
+    }
+
+    pub fn voice(&self) -> ExecVoice {
+        ExecVoice { id: self.replies.id, requests: self.replies.requests.clone() }
+    }
+}
+
+impl ExecVoice {
+    /// False when nobody hears it any more.
+    pub async fn say(&self, word: exec_input::Message) -> bool {
+        let word = ExecInput { message: Some(word) };
+        self.requests.send(message(self.id, Request::ExecInput(word))).await.is_ok()
     }
 }
 

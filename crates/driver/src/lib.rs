@@ -35,6 +35,6 @@ pub use connect::{ConnectError, DEFAULT_PORT, channel};
 pub use data::DataProvider;
 pub use error::{Error, ErrorCode};
 pub use model::{
-    Class, Created, Driver, Machine, MachineState, Request, Secret, SecretRef, USER_DATA,
+    Class, Created, Driver, JOIN_TOKEN, Machine, MachineState, Request, Secret, SecretRef, USER_DATA,
 };
 pub use run::{MAX_CONCURRENT_DEFAULT, Options, run};

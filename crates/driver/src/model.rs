@@ -9,6 +9,8 @@ use tokio::time::Instant;
 
 /// The key of the cloud config in a secret.
 pub const USER_DATA: &str = "userData";
+/// The key of the join token in the bootstrap secret of a machine.
+pub const JOIN_TOKEN: &str = "joinToken";
 
 /// A provider. Operations run concurrently; each may be dropped at any await when its deadline
 /// passes or the server cancels it, and may be asked for again: make them idempotent.
@@ -78,6 +80,13 @@ impl Request {
     /// The secret that the class names: cloud config and credentials.
     pub async fn secret(&self, class: &Class) -> Result<Arc<Secret>, Error> {
         self.data.secret(&class.secret_ref()?).await
+    }
+
+    /// What the new machine's agent joins with, if it needs anything.
+    pub async fn join_token(&self) -> Result<Option<String>, Error> {
+        let Some(at) = &self.bootstrap else { return Ok(None) };
+        let own = self.data.secret(at).await?;
+        Ok(own.text(JOIN_TOKEN).ok().map(str::to_owned))
     }
 
     /// What the new machine is to be told at its first start: the cloud config of the class, with

@@ -1,14 +1,20 @@
 //! The fleet of one server: what every server does for the agents connected to it.
 use crate::agents::assignments::Assignments;
+use crate::agents::execs::Execs;
+use crate::agents::files::Files;
+use crate::agents::loads::Loads;
 use crate::agents::logs::Logs;
 use crate::agents::nodes::Nodes;
 use crate::agents::states::States;
 use crate::agents::volumes;
+use crate::elsewhere::Elsewhere;
 use crate::middleware::Senders;
 use crate::workloads::{INSTANCES_FINALIZER, validate};
 use orrery_api::{Object, SchemeBuilder};
 use orrery_hub::{Error, Hub, HubBuilder, Resources};
 use orrery_proto::apps::v1::{Workload, WorkloadInstance};
+use orrery_proto::core::v1::Secret;
+use orrery_proto::infra::v1::Node;
 use orrery_proto::storage::v1::VolumeAttachment;
 use orrery_runtime::{OnEnd, Reflector, Tasks};
 use std::sync::Arc;
@@ -21,9 +27,22 @@ pub struct Fleet {
     states: States,
     nodes: Nodes,
     logs: Arc<Logs>,
+    execs: Arc<Execs>,
+    loads: Loads,
+    elsewhere: Arc<dyn Elsewhere>,
     workloads: Resources<Workload>,
     instances: Resources<WorkloadInstance>,
-    synced: [watch::Receiver<bool>; 3],
+    synced: [watch::Receiver<bool>; 4],
+}
+
+/// A server among others.
+pub struct Place {
+    /// Different for each start of a server.
+    pub server: String,
+    /// Where other servers reach it.
+    pub address: String,
+    /// How it reaches others.
+    pub elsewhere: Arc<dyn Elsewhere>,
 }
 
 impl Fleet {
@@ -43,11 +62,12 @@ impl Fleet {
         })
     }
 
-    /// Starts what every server does. `server` is this server's id.
-    pub fn spawn(hub: &Hub, server: &str, tasks: &mut Tasks) -> Result<Arc<Self>, Error> {
+    /// Starts what every server does.
+    pub fn spawn(hub: &Hub, place: Place, tasks: &mut Tasks) -> Result<Arc<Self>, Error> {
         let senders = Arc::new(Senders::default());
         let mut workloads = Reflector::<Workload>::new(hub.resources()?);
         let mut instances = Reflector::<WorkloadInstance>::new(hub.resources()?);
+        let mut secrets = Reflector::<Secret>::new(hub.resources()?);
         let mut attachments =
             Reflector::<VolumeAttachment>::indexed(hub.resources()?, volumes::by_place);
         let assignments = Assignments::new(senders.clone(), workloads.view(), attachments.view());
@@ -58,20 +78,34 @@ impl Fleet {
         instances.on_change(move |change| index.take(change));
         let index = assignments.clone();
         workloads.on_change(move |change| index.tell_dependents(change));
+        let index = assignments.clone();
+        secrets.on_change(move |change| index.secret_changed(&change.name));
+        let (due, view) = (assignments.due().clone(), secrets.view());
+        let files = Files::new(hub, due, senders.clone(), assignments.clone(), view);
         let fleet = Self {
             states: States::new(hub, assignments.clone())?,
-            nodes: Nodes::new(hub, server)?,
+            nodes: Nodes::new(hub, &place.server, &place.address)?,
             logs: Arc::new(Logs::new(senders.clone())),
+            execs: Arc::new(Execs::new(senders.clone())),
+            loads: Loads::new(senders.clone()),
+            elsewhere: place.elsewhere,
             workloads: hub.resources()?,
             instances: hub.resources()?,
-            synced: [instances.synced(), workloads.synced(), attachments.synced()],
+            synced: [
+                instances.synced(),
+                workloads.synced(),
+                attachments.synced(),
+                secrets.synced(),
+            ],
             senders,
             assignments,
         };
         let stop = tasks.stop_token();
         tasks.spawn("fleet-instances", OnEnd::StopAll, instances.run(stop.clone()));
         tasks.spawn("fleet-attachments", OnEnd::StopAll, attachments.run(stop.clone()));
-        tasks.spawn("fleet-workloads", OnEnd::StopAll, workloads.run(stop));
+        tasks.spawn("fleet-workloads", OnEnd::StopAll, workloads.run(stop.clone()));
+        tasks.spawn("fleet-secrets", OnEnd::StopAll, secrets.run(stop.clone()));
+        tasks.spawn("fleet-files", OnEnd::StopAll, files.run(stop));
         Ok(Arc::new(fleet))
     }
 
@@ -89,6 +123,33 @@ impl Fleet {
 
     pub fn logs(&self) -> &Arc<Logs> {
         &self.logs
+    }
+
+    pub fn execs(&self) -> &Arc<Execs> {
+        &self.execs
+    }
+
+    pub fn loads(&self) -> &Loads {
+        &self.loads
+    }
+
+    pub(crate) fn elsewhere(&self) -> &Arc<dyn Elsewhere> {
+        &self.elsewhere
+    }
+
+    pub(crate) fn node_resources(&self) -> &Resources<Node> {
+        self.nodes.resources()
+    }
+
+    /// Where other servers reach this one.
+    pub(crate) fn server_address(&self) -> &str {
+        self.nodes.address()
+    }
+
+    /// A session is over, and with it all that was under way on it.
+    pub(crate) fn lost(&self, agent: &str, epoch: i64) {
+        self.logs.lost(agent, epoch);
+        self.execs.lost(agent, epoch);
     }
 
     pub(crate) fn named_kinds(&self) -> (&Resources<Workload>, &Resources<WorkloadInstance>) {

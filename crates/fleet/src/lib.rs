@@ -14,9 +14,14 @@ pub mod commander;
 pub mod middleware;
 pub mod workloads;
 
+pub mod elsewhere;
+mod execs;
 mod fleet;
 pub mod leader;
 mod logs;
+pub mod peers;
+mod top;
+pub mod where_is;
 
-pub use fleet::Fleet;
+pub use fleet::{Fleet, Place};
 pub use middleware::hello::VERSION;

@@ -2,10 +2,10 @@
 //!
 //! Coverage needs no nightly compiler: the instrumentation is a pass of LLVM that stable options turn
 //! on. What was found worth keeping stays in `target/fuzz/corpus` and the next run goes on from there.
-#![allow(clippy::print_stdout, reason = "printing is what a command line does")]
 
 use anyhow::{Context as _, Result, bail, ensure};
 use orrery_fuzz::{TARGETS, Target};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -43,8 +43,11 @@ fn main() -> Result<()> {
         }
     }
     ensure!(failed.is_empty(), "inputs were found that break: {}", failed.join(", "));
-    println!("nothing found");
-    Ok(())
+    say("nothing found")
+}
+
+fn say(line: &str) -> Result<()> {
+    writeln!(std::io::stdout(), "{line}").context("write to standard output")
 }
 
 fn build(folder: &Path) -> Result<PathBuf> {
@@ -74,7 +77,7 @@ fn run(target: &Target, program: &Path, folder: &Path, seconds: &str) -> Result<
         let file = corpus.join(format!("seed-{number}"));
         std::fs::write(&file, seed).with_context(|| format!("write {}", file.display()))?;
     }
-    println!("{}: {seconds} s", target.name);
+    say(&format!("{}: {seconds} s", target.name))?;
     let mut command = Command::new(program);
     command.env("ORRERY_FUZZ_TARGET", target.name).arg(&corpus);
     command.arg(format!("-artifact_prefix={}/{}-", found.display(), target.name));
@@ -88,13 +91,10 @@ fn run(target: &Target, program: &Path, folder: &Path, seconds: &str) -> Result<
     ]);
     let status = command.status().with_context(|| format!("run {}", program.display()))?;
     if !status.success() {
-        println!(
-            "{}: the input is in {}; to run it again: ORRERY_FUZZ_TARGET={} {} FILE",
-            target.name,
-            found.display(),
-            target.name,
-            program.display(),
-        );
+        let (name, found, program) = (target.name, found.display(), program.display());
+        say(&format!(
+            "{name}: the input is in {found}; to run it again: ORRERY_FUZZ_TARGET={name} {program} FILE"
+        ))?;
     }
     Ok(status.success())
 }

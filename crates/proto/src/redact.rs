@@ -1,7 +1,13 @@
 //! `Debug` of messages that carry secrets: it names the message and what it is about, and never a
 //! secret, so that nothing that is traced can leak one.
-use crate::{core::v1 as core, csi::v1 as csi, hub::v1 as hub, oim::v0 as oim};
+use crate::{core::v1 as core, csi::v1 as csi, fleet::v1 as fleet, hub::v1 as hub, oim::v0 as oim};
 use std::fmt;
+
+impl fmt::Debug for fleet::FileContent {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("FileContent").field("path", &self.path).finish_non_exhaustive()
+    }
+}
 
 impl fmt::Debug for oim::CephParams {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

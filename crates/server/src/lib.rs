@@ -24,6 +24,7 @@ mod mesh;
 mod metrics;
 mod operations;
 mod options;
+mod peers;
 mod rest;
 mod sealing;
 mod secrets;

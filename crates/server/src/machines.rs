@@ -5,7 +5,7 @@
 use crate::identity::Cut;
 use crate::server::Error;
 use futures::StreamExt as _;
-use orrery_access::Access;
+use orrery_access::{Access, Authorities};
 use orrery_hub::Hub;
 use orrery_machines::drivers::{self, Attributed, DriverKey, Gate, Peer, Timing};
 use orrery_machines::resources::{Edge, EdgeOptions};
@@ -110,6 +110,7 @@ pub fn spawn(
     server: &str,
     port: Option<DriversPort>,
     access: Access,
+    authorities: Authorities,
     tasks: &mut Tasks,
 ) -> Result<Arc<Edge>, Error> {
     let timing = Timing::default();
@@ -118,6 +119,7 @@ pub fn spawn(
         timing,
         server: server.to_owned(),
         server_lease: orrery_fleet::leader::server_lease,
+        authority: Arc::new(move || Some(authorities.signer().ok()?.fingerprint())),
     };
     let edge = Edge::spawn(hub, options, tasks)?;
     if let Some(port) = port {

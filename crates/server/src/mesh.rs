@@ -1,5 +1,6 @@
 //! The mesh in this server: what it is told at its start, who issues its certificates, where it is
 //! served.
+use orrery_access::Authorities;
 use orrery_fleet::middleware;
 use orrery_hub::{Clock, Error, Hub};
 use orrery_mesh::control::Options;
@@ -18,6 +19,7 @@ use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// How long the certificate of a proxy is good for. Short, because they renew themselves.
@@ -26,8 +28,8 @@ const LIFETIME: Duration = Duration::from_secs(24 * 3600);
 /// What a server is told about its mesh.
 #[derive(Clone, Debug, Default)]
 pub struct MeshSettings {
-    /// PEM files of the authority that signs the certificates of proxies, and of its key. Without it
-    /// services cannot be encrypted.
+    /// PEM files of the authority that signs the certificates of proxies, and of its key. Without it the
+    /// server's own authority does; without either, services cannot be encrypted.
     pub authority: Option<(PathBuf, PathBuf)>,
     /// Kubernetes clusters by name: their kubeconfigs. Declarations and instances are read there.
     pub clusters: Vec<(String, PathBuf)>,
@@ -74,16 +76,36 @@ impl Prepared {
     }
 
     /// Starts the mesh of the server with this id.
-    pub fn spawn(&self, hub: &Hub, server: &str, tasks: &mut Tasks) -> Result<Arc<Mesh>, Error> {
-        let issuer = self.authority.clone().map(|authority| {
-            let clock = hub.clock().clone();
-            Arc::new(AuthorityIssuer { authority, clock }) as Arc<dyn Issuer>
-        });
+    pub fn spawn(
+        &self,
+        hub: &Hub,
+        server: &str,
+        authorities: &Authorities,
+        tasks: &mut Tasks,
+    ) -> Result<Arc<Mesh>, Error> {
+        let issuer = self.issuer(hub, authorities, tasks);
         let control = Options { trust_domain: self.trust_domain.clone(), ..Options::default() };
         let mut options = MeshOptions { control, issuer, ..MeshOptions::default() };
         self.follow_clusters(hub, &mut options, tasks);
         self.follow_azure(hub, &mut options, tasks)?;
         Mesh::spawn(hub, server, options, tasks)
+    }
+
+    /// The authority that was given as files, else the one that is stored, if there is one.
+    fn issuer(
+        &self,
+        hub: &Hub,
+        authorities: &Authorities,
+        tasks: &mut Tasks,
+    ) -> Option<Arc<dyn Issuer>> {
+        if let Some(authority) = self.authority.clone() {
+            return Some(Arc::new(AuthorityIssuer { authority, clock: hub.clock().clone() }));
+        }
+        authorities.current()?;
+        let rotated = Arc::new(Notify::new());
+        let following = tell(authorities.clone(), rotated.clone(), tasks.stop_token());
+        tasks.spawn("mesh-authority", OnEnd::StopAll, never_fails(following));
+        Some(Arc::new(StoredIssuer { authorities: authorities.clone(), rotated }))
     }
 
     fn follow_clusters(&self, hub: &Hub, options: &mut MeshOptions, tasks: &mut Tasks) {
@@ -117,6 +139,21 @@ impl Prepared {
             options.providers.push(provider);
         }
         Ok(())
+    }
+}
+
+/// Passes on that the authority changed, until told to stop.
+async fn tell(authorities: Authorities, rotated: Arc<Notify>, stop: CancellationToken) {
+    let mut changes = authorities.subscribe();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            changed = changes.changed() => match changed {
+                Ok(()) => rotated.notify_one(),
+                // Nothing will change any more; what was issued is still renewed.
+                Err(_) => return stop.cancelled().await,
+            },
+        }
     }
 }
 
@@ -169,17 +206,45 @@ impl Issuer for AuthorityIssuer {
     fn issue(&self, service: &ServiceName) -> Result<IssuedCertificate, String> {
         let seconds = u64::try_from(self.clock.now().seconds).unwrap_or_default();
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-        let name = format!("{}.{}", service.name(), service.project());
-        let request = IssueRequest::new(Role::Proxy, name);
-        let issued = self.authority.issue(&request, Validity::starting(now, LIFETIME));
-        let issued = issued.map_err(|error| error.to_string())?;
-        let lifetime = issued.identity().not_after.duration_since(now);
-        let lifetime = lifetime.map_err(|_| "the authority's own certificate has ended")?;
-        let bundle = CertificateBundle {
-            certificate_chain: issued.certificate_pem().to_owned(),
-            private_key: issued.key_pem().to_owned(),
-            roots: issued.root_pem().to_owned(),
-        };
-        Ok(IssuedCertificate { bundle, lifetime })
+        issue(&self.authority, self.authority.certificate_pem(), service, now)
     }
+}
+
+/// Issues in the name of the authority that all servers share; while it rotates, proxies trust the old
+/// root and the new one.
+struct StoredIssuer {
+    authorities: Authorities,
+    rotated: Arc<Notify>,
+}
+
+impl Issuer for StoredIssuer {
+    fn issue(&self, service: &ServiceName) -> Result<IssuedCertificate, String> {
+        let current = self.authorities.signer().map_err(|problem| problem.to_string())?;
+        let authority = current.authority().map_err(|problem| problem.to_string())?;
+        issue(authority, current.roots_pem(), service, self.authorities.now())
+    }
+
+    fn rotated(&self) -> Option<Arc<Notify>> {
+        Some(self.rotated.clone())
+    }
+}
+
+fn issue(
+    authority: &Authority,
+    roots: &str,
+    service: &ServiceName,
+    now: SystemTime,
+) -> Result<IssuedCertificate, String> {
+    let name = format!("{}.{}", service.name(), service.project());
+    let request = IssueRequest::new(Role::Proxy, name);
+    let issued = authority.issue(&request, Validity::starting(now, LIFETIME));
+    let issued = issued.map_err(|error| error.to_string())?;
+    let lifetime = issued.identity().not_after.duration_since(now);
+    let lifetime = lifetime.map_err(|_| "the authority's own certificate has ended")?;
+    let bundle = CertificateBundle {
+        certificate_chain: issued.certificate_pem().to_owned(),
+        private_key: issued.key_pem().to_owned(),
+        roots: roots.to_owned(),
+    };
+    Ok(IssuedCertificate { bundle, lifetime })
 }

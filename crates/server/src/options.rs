@@ -52,6 +52,8 @@ pub struct ServerOptions {
     pub tls: TlsFiles,
     /// Plain connections are taken from this machine only, unless this is set.
     pub allow_plain: bool,
+    /// Where other servers reach this one; the address that it listens on when absent.
+    pub advertise: Option<String>,
     /// The ending of our groups: `apps.<suffix>`.
     pub group_suffix: String,
     /// The authority, joining, and what the server's own certificate says.

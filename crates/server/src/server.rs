@@ -12,16 +12,18 @@ use crate::machines::{self, DriversPort};
 use crate::mesh;
 use crate::metrics::Metrics;
 use crate::options::{ServerOptions, StoreOptions};
+use crate::peers::Peers;
 use crate::rest;
 use crate::sealing::{self, KeySource, Rotation, Sealer};
 use crate::secrets;
 use crate::storage;
 use orrery_api::{Scheme, SchemeBuilder, SchemeError};
-use orrery_fleet::Fleet;
 use orrery_fleet::agents::connection::AgentConnections;
 use orrery_fleet::agents::grpc::AgentService;
 use orrery_fleet::commander::CommanderConnections;
 use orrery_fleet::commander::grpc::CommanderService;
+use orrery_fleet::peers::PeerService;
+use orrery_fleet::{Fleet, Place};
 use orrery_hub::Hub;
 use orrery_machines::resources::Edge;
 use orrery_mesh::hub::Mesh;
@@ -97,6 +99,8 @@ const TERM_GRACE: Duration = Duration::from_secs(5);
 pub struct Server {
     /// Different for each start.
     id: String,
+    advertise: Option<String>,
+    peers: Peers,
     listener: Listener,
     drivers: Option<DriversPort>,
     storage: Option<storage::Bound>,
@@ -153,9 +157,12 @@ impl Server {
         let storage = storage::bind(options.storage, options.listen, live.cloned()).await?;
         let config = live.map(|live| live.server_config(ClientAuth::Optional));
         let listener = Listener::new(tcp, config, connections);
+        let (advertise, peers) = (options.advertise, Peers::new(identities.live().cloned()));
         let gate = Gate::new(metrics.requests().clone(), ledger, audit, hub.clock().clone());
         Ok(Self {
             id,
+            advertise,
+            peers,
             listener,
             drivers,
             storage,
@@ -204,11 +211,19 @@ impl Server {
     /// other ways than the listener.
     pub fn spawn(mut self, tasks: &mut Tasks) -> Result<Connections, Error> {
         let stop = tasks.stop_token();
-        let fleet = Fleet::spawn(&self.hub, &self.id, tasks)?;
+        let place = self.place()?;
+        let fleet = Fleet::spawn(&self.hub, place, tasks)?;
         let access = self.identities.spawn(&self.hub, tasks)?;
         let machines =
-            machines::spawn(&self.hub, &self.id, self.drivers.take(), access.clone(), tasks)?;
-        let mesh = self.mesh.spawn(&self.hub, &self.id, tasks)?;
+            machines::spawn(
+                &self.hub,
+                &self.id,
+                self.drivers.take(),
+                access.clone(),
+                self.identities.authorities().clone(),
+                tasks,
+            )?;
+        let mesh = self.mesh.spawn(&self.hub, &self.id, self.identities.authorities(), tasks)?;
         self.spawn_leases(&fleet, machines, &mesh, tasks);
         self.spawn_operations(tasks);
         let gate = self.gate.clone();
@@ -225,7 +240,7 @@ impl Server {
         let connections = Connections { agents: agents.clone(), commanders: commanders.clone() };
         let identity = IdentityService::server(&self.hub, self.identities, access.clone())?;
         self.metrics.of_peers(&fleet, &commanders);
-        let router = grpc_routes(front, agents.clone(), commanders.clone(), (&mesh, &stop))?;
+        let router = grpc_routes(front, agents.clone(), commanders.clone(), fleet, (&mesh, &stop))?;
         let router = router.merge(identity_routes(identity));
         let connects = axum::middleware::from_fn_with_state(gate.clone(), gate::connects);
         let router = router.layer(connects);
@@ -250,6 +265,17 @@ impl Server {
 }
 
 impl Server {
+    /// This server among others.
+    fn place(&mut self) -> Result<Place, Error> {
+        let own = format!("{}://{}", self.scheme_name(), self.address()?);
+        let peers = std::mem::replace(&mut self.peers, Peers::new(None));
+        Ok(Place {
+            server: self.id.clone(),
+            address: self.advertise.take().unwrap_or(own),
+            elsewhere: Arc::new(peers),
+        })
+    }
+
     /// What follows from what operators decide: which key seals, and the audit log.
     fn spawn_operations(&mut self, tasks: &mut Tasks) {
         let stop = tasks.stop_token();
@@ -329,6 +355,7 @@ fn grpc_routes(
     front: Front,
     agents: AgentConnections,
     commanders: CommanderConnections,
+    fleet: Arc<Fleet>,
     (mesh, stop): (&Mesh, &CancellationToken),
 ) -> Result<axum::Router, Error> {
     let reflection = tonic_reflection::server::Builder::configure()
@@ -346,6 +373,7 @@ fn grpc_routes(
         .add_service(HubService::server(front))
         .add_service(AgentService::server(agents))
         .add_service(CommanderService::server(commanders))
+        .add_service(PeerService::server(fleet))
         .add_service(health)
         .add_service(reflection);
     mesh::serve(&mut routes, mesh, stop);

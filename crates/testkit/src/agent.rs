@@ -129,7 +129,10 @@ impl FakeAgent {
                 | server_message::Message::Dependencies(_)
                 | server_message::Message::Log(_)
                 | server_message::Message::LogCredit(_)
-                | server_message::Message::LogCancel(_) => {}
+                | server_message::Message::LogCancel(_)
+                | server_message::Message::Files(_)
+                | server_message::Message::Exec(_)
+                | server_message::Message::Load(_) => {}
             }
         }
     }

@@ -75,6 +75,7 @@ impl World {
             store,
             tls: options.tls,
             allow_plain: false,
+            advertise: None,
             group_suffix: orrery_api::DEFAULT_GROUP_SUFFIX.to_owned(),
             identity: options.identity,
             operations: options.operations,

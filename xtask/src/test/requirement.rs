@@ -92,6 +92,36 @@ pub const REQUIREMENTS: &[Requirement] = &[
         absent: Absent::Fails,
     },
     Requirement {
+        name: "podman",
+        kind: Kind::Apt { program: "podman" },
+        why: "runs the containers of workloads",
+        absent: Absent::Fails,
+    },
+    Requirement {
+        name: "iptables",
+        kind: Kind::Apt { program: "iptables" },
+        why: "makes links lossy, and maps the ports of containers",
+        absent: Absent::Fails,
+    },
+    Requirement {
+        name: "runc",
+        kind: Kind::Apt { program: "runc" },
+        why: "starts containers where crun refuses the system's control groups",
+        absent: Absent::Fails,
+    },
+    Requirement {
+        name: "netavark",
+        kind: Kind::AptFile { file: "/usr/lib/podman/netavark" },
+        why: "networks of containers",
+        absent: Absent::Fails,
+    },
+    Requirement {
+        name: "aardvark-dns",
+        kind: Kind::AptFile { file: "/usr/lib/podman/aardvark-dns" },
+        why: "names in the networks of containers",
+        absent: Absent::Fails,
+    },
+    Requirement {
         name: "qemu-system-x86",
         kind: Kind::Apt { program: "qemu-system-x86_64" },
         why: "virtual machines of the qemu driver",
@@ -100,8 +130,8 @@ pub const REQUIREMENTS: &[Requirement] = &[
     Requirement {
         name: "busybox-static",
         kind: Kind::AptFile { file: "/bin/busybox" },
-        why: "the virtual machines of the tests run it beside the agent",
-        absent: Absent::LeavesOut(GUESTS),
+        why: "virtual machines and containers of the tests run it",
+        absent: Absent::Fails,
     },
     Requirement {
         name: "linux-image-cloud-amd64",

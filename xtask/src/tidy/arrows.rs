@@ -31,6 +31,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "access",
             "api",
+            // To reach other servers.
+            "client",
             "fleet",
             "gitsync",
             "hub",
@@ -93,7 +95,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "volumes",
         ],
     ),
-    ("bench", &["client", "driver", "pki", "proto"]),
+    ("bench", &["api", "client", "driver", "hub", "pki", "proto", "store"]),
     ("xtask", &[]),
 ];
 

@@ -2,10 +2,11 @@
 use super::{Agent, Instance};
 use crate::model::InstanceId;
 use orrery_proto::fleet::v1::{
-    Assignment, AssignmentSet, DependencyStates, FromServer, ServerHello, Unassign,
-    server_message::Message,
+    Assignment, AssignmentSet, DependencyStates, FromServer, InstanceFiles, LoadRequest,
+    ServerHello, Unassign, server_message::Message,
 };
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use tokio::time::Instant;
 
 impl Agent {
@@ -17,9 +18,12 @@ impl Agent {
                 Some(Message::Assign(assignment)) => self.assign(assignment),
                 Some(Message::Unassign(Unassign { id })) => self.unassign(&id),
                 Some(Message::Dependencies(states)) => self.depend(states),
-                Some(Message::Log(request)) => self.logs.begin(request),
-                Some(Message::LogCredit(paid)) => self.logs.pay(&paid.stream, paid.chunks),
-                Some(Message::LogCancel(cancel)) => self.logs.cancel(&cancel.stream),
+                Some(Message::Log(request)) => self.talk.logs.begin(request),
+                Some(Message::LogCredit(paid)) => self.talk.logs.pay(&paid.stream, paid.chunks),
+                Some(Message::LogCancel(cancel)) => self.talk.logs.cancel(&cancel.stream),
+                Some(Message::Exec(order)) => self.talk.execs.take(order),
+                Some(Message::Load(request)) => self.measure(request),
+                Some(Message::Files(files)) => self.take_files(files),
                 None => self.unknown(),
             }
         }
@@ -28,6 +32,7 @@ impl Agent {
     /// What waits for other workloads may be able to start now.
     fn depend(&mut self, states: DependencyStates) {
         self.dependencies.take(states);
+        self.dependencies.save();
         let waiting = self.instances.iter().filter(|(_, instance)| instance.has_dependencies());
         let waiting: Vec<InstanceId> = waiting.map(|(id, _)| id.clone()).collect();
         waiting.iter().for_each(|id| self.drive(id));
@@ -37,7 +42,8 @@ impl Agent {
         let (version, epoch) = (&hello.version, hello.session_epoch);
         tracing::info!(%version, epoch, instances = self.instances.len(), "connected");
         self.dependencies.forget();
-        self.logs.forget();
+        self.talk.logs.forget();
+        self.talk.execs.forget();
         self.reporter.greeted();
     }
 
@@ -81,6 +87,24 @@ impl Agent {
             instance.unassign(id);
             self.drive(id);
         }
+    }
+
+    /// The content of an instance's files; it may come before the instance itself.
+    fn take_files(&mut self, files: InstanceFiles) {
+        let Some(id) = InstanceId::new(&files.id) else {
+            tracing::error!(id = %files.id, "refused: not usable as the name of a folder");
+            return;
+        };
+        if let Some(instance) = self.instances.get_mut(&id) {
+            instance.files = Some(Arc::new(files));
+            self.drive(&id);
+        }
+    }
+
+    fn measure(&mut self, request: LoadRequest) {
+        let live = self.instances.iter().filter_map(|(id, instance)| Some((id, instance.pid()?)));
+        let roots = live.filter_map(|(id, pid)| Some((id.clone(), self.tools.root(id, pid)?)));
+        self.talk.loads.answer(request.stream, roots.collect());
     }
 
     fn unknown(&mut self) {

@@ -1,13 +1,16 @@
 //! What the loop keeps about one instance.
+use super::health::Health;
 use super::status;
 use super::work::{Done, Event, Order};
 use crate::dependencies::Dependencies;
 use crate::desired::{desired, unassigned};
-use crate::model::{InstanceId, Run};
+use crate::files::Files;
+use crate::model::{InstanceId, Run, RunState};
 use crate::plan::{Action, Desired, Goal, Observed, Phase, StopProgress, Trouble, Words};
 use crate::volumes;
 use orrery_proto::apps::v1::WorkloadInstanceStatus;
-use orrery_proto::fleet::v1::Assignment;
+use orrery_proto::fleet::v1::{Assignment, InstanceFiles};
+use std::sync::Arc;
 use tokio::time::Instant;
 
 pub(super) struct Instance {
@@ -23,6 +26,12 @@ pub(super) struct Instance {
     /// A task waits for the end of its run.
     pub watched: bool,
     pub wake: Option<Instant>,
+    /// What its probes say of its live run.
+    pub health: Health,
+    /// The content of its files, as the server last said.
+    pub files: Option<Arc<InstanceFiles>>,
+    /// What keeps it from starting as far as its files are concerned.
+    files_missing: Option<String>,
     /// What was last logged.
     phase: Option<Phase>,
 }
@@ -39,6 +48,9 @@ impl Instance {
             busy: false,
             watched: false,
             wake: None,
+            health: Health::default(),
+            files: None,
+            files_missing: None,
             phase: None,
         }
     }
@@ -56,7 +68,27 @@ impl Instance {
             self.assignment = Some(assignment);
             self.revision += 1;
             self.observed.saved = false;
+            self.health.redefine(self.assignment.as_ref(), Instant::now());
         }
+    }
+
+    /// Sees whether its files are there: handed out by this server, or written for an earlier run.
+    pub(super) fn note_files(&mut self, id: &InstanceId, files: &Files) {
+        let spec = self.assignment.as_ref().and_then(|known| known.spec.as_ref());
+        let spec = spec.filter(|spec| !spec.files.is_empty());
+        // What runs has its files; looking at the disk is for what is about to start.
+        let Some(spec) = spec.filter(|_| !self.is_live()) else {
+            self.files_missing = None;
+            return;
+        };
+        let revision = spec.files_revision();
+        let handed = self.files.as_ref().filter(|handed| handed.revision == revision);
+        self.files_missing = match handed {
+            Some(handed) if handed.problem.is_empty() => None,
+            Some(handed) => Some(handed.problem.clone()),
+            None if files.has(id, revision) => None,
+            None => Some("waiting for the server to hand out its files".to_owned()),
+        };
     }
 
     /// Notes that it should go.
@@ -75,14 +107,24 @@ impl Instance {
 
     pub(super) fn desired(&self, halting: bool, dependencies: &Dependencies) -> Desired {
         let goal = match self.desired.goal {
-            Goal::Run | Goal::Hold if halting => Goal::Halt,
-            goal @ (Goal::Run | Goal::Hold | Goal::Halt | Goal::Remove) => goal,
+            Goal::Run | Goal::Hold | Goal::Rest if halting => Goal::Halt,
+            goal @ (Goal::Run | Goal::Hold | Goal::Halt | Goal::Rest | Goal::Remove) => goal,
         };
-        let waiting = self
-            .assignment
-            .as_ref()
-            .and_then(|known| dependencies.unmet(known).or_else(|| volumes::waiting(known)));
-        Desired { goal, waiting, ..self.desired.clone() }
+        let waiting = self.assignment.as_ref().and_then(|known| dependencies.unmet(known));
+        let waiting = waiting.or_else(|| self.files_missing.clone());
+        let waiting = waiting.or_else(|| self.assignment.as_ref().and_then(volumes::waiting));
+        Desired { goal, waiting, unhealthy: self.health.unhealthy(), ..self.desired.clone() }
+    }
+
+    /// The process of its live run.
+    pub(super) fn pid(&self) -> Option<i32> {
+        match self.observed.run.as_ref()?.state {
+            RunState::Running { pid, .. } => Some(pid),
+            RunState::StartFailed { .. }
+            | RunState::Ended { .. }
+            | RunState::Lost { .. }
+            | RunState::Unknown { .. } => None,
+        }
     }
 
     pub(super) fn generation(&self) -> i64 {
@@ -109,12 +151,14 @@ impl Instance {
     }
 
     pub(super) fn status(&self, words: &Words) -> WorkloadInstanceStatus {
-        status::status(words, self.observed.run.as_ref(), self.generation())
+        let status = status::status(words, self.observed.run.as_ref(), self.generation());
+        WorkloadInstanceStatus { ready: self.health.ready(), ..status }
     }
 
     pub(super) fn order(&self, id: &InstanceId, action: Action, desired: Desired) -> Order {
         let assignment = self.assignment.clone().unwrap_or_default();
-        Order { id: id.clone(), action, assignment, desired, revision: self.revision }
+        let files = self.files.clone();
+        Order { id: id.clone(), action, assignment, desired, revision: self.revision, files }
     }
 
     /// Takes in what a task has to say; true means that it is to be forgotten.
@@ -131,6 +175,7 @@ impl Instance {
                 self.observed.known &= !matches!(action, Action::Start(_));
                 self.fail(id, action, message, now);
             }
+            Event::Probed(question, answer) => self.health.answer(question, answer, now),
             Event::Ended(outcome) => {
                 self.watched = false;
                 match outcome {
@@ -169,6 +214,8 @@ impl Instance {
             self.observed.since = now;
             self.observed.stop = None;
             self.observed.run = run;
+            let live = self.is_live();
+            self.health.begin(self.assignment.as_ref().filter(|_| live), now);
         }
     }
 

@@ -8,6 +8,7 @@
 //! ```
 //!
 //! Each instance has at most one task that acts on it, and one that waits for the end of its run.
+mod health;
 mod inbox;
 mod instance;
 mod status;
@@ -19,17 +20,23 @@ mod tests;
 use crate::assignments::Assignments;
 use crate::config::{AgentConfig, OnStop};
 use crate::dependencies::Dependencies;
+use crate::execs::Execs;
+use crate::files::Files;
+use crate::load::Loads;
 use crate::logs::Logs;
 use crate::model::InstanceId;
 use crate::plan::{Timing, plan};
 use crate::report::Reporter;
+use crate::runtime::podman::PodmanRuntime;
 use crate::runtime::process::ProcessRuntime;
+use crate::runtime::{Runtime, Runtimes};
 use crate::volumes::Volumes;
 use crate::{Error, disk, lock};
 use instance::Instance;
 use orrery_proto::fleet::v1::{AgentGoodbye, Assignment, FromServer, ToServer, to_server};
 use std::collections::{BTreeMap, BTreeSet};
-use std::{fs::File, future::pending, io, path::Path, sync::Arc, time::Duration};
+use std::path::{Path, PathBuf};
+use std::{fs::File, future::pending, io, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
@@ -89,7 +96,7 @@ struct Agent {
     tasks: JoinSet<(InstanceId, Event)>,
     reporter: Reporter,
     dependencies: Dependencies,
-    logs: Logs,
+    talk: Talk,
     tools: Tools,
     timing: Timing,
     on_stop: OnStop,
@@ -98,6 +105,27 @@ struct Agent {
     unseen: BTreeSet<InstanceId>,
     halting: bool,
     warned_of_unknown: bool,
+}
+
+/// What the agent says when it is asked, beside the states.
+struct Talk {
+    logs: Logs,
+    execs: Execs,
+    loads: Loads,
+}
+
+impl Talk {
+    fn new(
+        instances: PathBuf,
+        runtime: Arc<dyn Runtime>,
+        to_server: mpsc::Sender<ToServer>,
+    ) -> Self {
+        Self {
+            logs: Logs::new(instances, to_server.clone()),
+            execs: Execs::new(runtime, to_server.clone()),
+            loads: Loads::new(to_server),
+        }
+    }
 }
 
 impl Agent {
@@ -115,20 +143,22 @@ impl Agent {
         let lock = lock::lock_data_dir(&data_dir)?;
         let assignments = Assignments::open(&data_dir).map_err(trouble(&data_dir))?;
         let found = assignments.load().map_err(trouble(&data_dir))?;
+        let dependencies = Dependencies::open(&data_dir);
         let instances = assignments.instances().to_owned();
-        let logs = Logs::new(instances.clone(), to_server);
-        let runtime =
-            ProcessRuntime::new(instances, config.name.clone(), config.supervisor.clone());
+        let runtime = runtimes(config, instances.clone());
+        let talk = Talk::new(instances, runtime.clone(), to_server);
         let volumes = Volumes::new(&data_dir, config.volumes.clone());
-        let tools = Tools::new(Arc::new(runtime), assignments, volumes);
-        Ok((Self::new(config, tools, found, logs), lock))
+        let tools = Tools::new(runtime, assignments, Files::new(&config.run_dir), volumes);
+        let mut agent = Self::new(config, tools, found, talk);
+        agent.dependencies = dependencies;
+        Ok((agent, lock))
     }
 
     fn new(
         config: &AgentConfig,
         tools: Tools,
         found: BTreeMap<InstanceId, Option<Assignment>>,
-        logs: Logs,
+        talk: Talk,
     ) -> Self {
         let now = Instant::now();
         Self {
@@ -141,7 +171,7 @@ impl Agent {
             tasks: JoinSet::new(),
             reporter: Reporter::default(),
             dependencies: Dependencies::default(),
-            logs,
+            talk,
             tools,
             timing: config.timing,
             on_stop: config.on_stop,
@@ -187,6 +217,10 @@ impl Agent {
         let now = Instant::now();
         while let Some((_, id)) = self.wakes.first().filter(|(at, _)| *at <= now).cloned() {
             self.wakes.pop_first();
+            if let Some(instance) = self.instances.get_mut(&id) {
+                instance.wake = None;
+            }
+            self.probe(&id);
             self.drive(&id);
         }
     }
@@ -202,20 +236,24 @@ impl Agent {
         if instance.busy {
             return;
         }
+        instance.note_files(id, self.tools.files());
         let desired = instance.desired(self.halting, &self.dependencies);
         let planned = plan(&desired, &instance.observed, &self.timing, Instant::now());
-        let old_wake = std::mem::replace(&mut instance.wake, planned.wake);
+        let wake = planned.wake.into_iter().chain(instance.health.wake()).min();
+        let old_wake = std::mem::replace(&mut instance.wake, wake);
         // Before the first look there is nothing to say.
         if instance.observed.known || instance.observed.trouble.is_some() {
             instance.log(id, &planned.words);
-            self.reporter.set(id, instance.status(&planned.words));
+            let mut status = instance.status(&planned.words);
+            status.container = self.tools.container(id).unwrap_or_default();
+            self.reporter.set(id, status);
         }
         if let Some(action) = planned.action {
             instance.busy = true;
             let order = instance.order(id, action, desired);
             self.tasks.spawn(work::act(self.tools.clone(), order));
         }
-        self.set_wake(id, old_wake, planned.wake);
+        self.set_wake(id, old_wake, wake);
     }
 
     fn set_wake(&mut self, id: &InstanceId, old: Option<Instant>, new: Option<Instant>) {
@@ -249,6 +287,14 @@ impl Agent {
         if instance.is_live() && !instance.watched {
             instance.watched = true;
             self.tasks.spawn(work::watch(self.tools.clone(), id.clone()));
+        }
+    }
+
+    /// Asks a live run how it is, where it is time to.
+    fn probe(&mut self, id: &InstanceId) {
+        let Some(instance) = self.instances.get_mut(id) else { return };
+        for question in instance.health.questions(Instant::now()) {
+            self.tasks.spawn(work::ask(self.tools.clone(), id.clone(), question));
         }
     }
 
@@ -291,6 +337,14 @@ impl Agent {
             }
         }
     }
+}
+
+fn runtimes(config: &AgentConfig, instances: PathBuf) -> Arc<dyn Runtime> {
+    let name = || config.name.clone();
+    let process = ProcessRuntime::new(instances.clone(), name(), config.supervisor.clone());
+    let run_dir = config.run_dir.clone();
+    let podman = PodmanRuntime::new(instances, name(), config.podman.clone(), run_dir);
+    Arc::new(Runtimes::new(process, podman))
 }
 
 async fn until(time: Option<Instant>) {

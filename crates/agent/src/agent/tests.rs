@@ -2,11 +2,13 @@
 use super::*;
 use crate::config::SupervisorCommand;
 use crate::model::{Exit, Run, RunState, UnixMillis};
-use crate::runtime::{Runtime, RuntimeError, StartRequest, StopRequest};
+use crate::runtime::exec::{ExecRequest, Executing};
+use crate::runtime::{RuntimeError, StartRequest, StopRequest};
 use crate::volumes::Volumes;
 use orrery_proto::apps::v1::{Process, WorkloadInstanceSpec, workload_instance_spec};
 use orrery_proto::fleet::v1::{AssignmentSet, ServerHello, ServerMessage, server_message::Message};
 use parking::Parking;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 mod parking;
@@ -37,7 +39,8 @@ impl Runtime for Played {
     async fn start(&self, request: &StartRequest) -> Result<Run, RuntimeError> {
         self.starts.fetch_add(1, Ordering::Relaxed);
         let state = RunState::Running { pid: 1, started_at: UnixMillis(1) };
-        let run = Run { hash: request.hash.clone(), history: request.history, state };
+        let (hash, history) = (request.hash.clone(), request.history);
+        let run = Run { hash, history, state, warning: None };
         self.runs.put(request.id.clone(), run.clone());
         Ok(run)
     }
@@ -68,6 +71,22 @@ impl Runtime for Played {
     async fn remove(&self, _: &InstanceId) -> Result<(), RuntimeError> {
         Ok(())
     }
+
+    async fn exec(&self, _: &InstanceId, _: ExecRequest) -> Result<Executing, RuntimeError> {
+        Err(RuntimeError::Unsupported)
+    }
+
+    async fn address(&self, _: &InstanceId) -> Result<IpAddr, RuntimeError> {
+        Err(RuntimeError::Unsupported)
+    }
+
+    fn root(&self, _: &InstanceId, _: i32) -> Option<i32> {
+        None
+    }
+
+    fn container(&self, _: &InstanceId) -> Option<String> {
+        None
+    }
 }
 
 struct Stage {
@@ -83,10 +102,11 @@ fn stage(runtime: Arc<Played>, instances: usize) -> Stage {
     let supervisor = SupervisorCommand { program: "unused".into(), args: Vec::new() };
     let config = AgentConfig::new("n", dir.path(), supervisor);
     let assignments = Assignments::open(dir.path()).unwrap();
-    let tools = Tools::new(runtime, assignments, Volumes::new(dir.path(), None));
+    let volumes = Volumes::new(dir.path(), None);
+    let tools = Tools::new(runtime.clone(), assignments, Files::new(dir.path()), volumes);
     let (to_server, heard) = mpsc::channel(1);
-    let logs = Logs::new(dir.path().to_owned(), to_server.clone());
-    let mut agent = Agent::new(&config, tools, BTreeMap::new(), logs);
+    let talk = Talk::new(dir.path().to_owned(), runtime, to_server.clone());
+    let mut agent = Agent::new(&config, tools, BTreeMap::new(), talk);
     let (_to_agent, from_server) = mpsc::channel(1);
     let hello = Message::Hello(ServerHello::default());
     let assignments = (0..instances).map(|number| assignment(&format!("i{number}"))).collect();

@@ -1,11 +1,15 @@
 //! The tasks that do what takes time, and what they say when they are done.
+use super::health::Question;
 use crate::assignments::Assignments;
+use crate::files::{Files, Owner};
 use crate::model::{History, InstanceId, Run};
 use crate::plan::{Action, Desired};
 use crate::runtime::{Runtime, RuntimeError, StartRequest, StopRequest};
 use crate::volumes::{Bind, Volumes};
-use orrery_proto::fleet::v1::Assignment;
-use std::{io, sync::Arc};
+use crate::{probes, users};
+use orrery_proto::apps::v1::{WorkloadInstanceSpec, workload_instance_spec};
+use orrery_proto::fleet::v1::{Assignment, InstanceFiles};
+use std::{io, path::PathBuf, sync::Arc};
 use tokio::sync::Semaphore;
 
 /// Starts and looks under way at once. Each is a few files and at most one new process, so this keeps
@@ -20,6 +24,7 @@ const SAVES_MAX: usize = 32;
 pub(super) struct Tools {
     runtime: Arc<dyn Runtime>,
     assignments: Arc<Assignments>,
+    files: Files,
     volumes: Volumes,
     starts: Arc<Semaphore>,
     saves: Arc<Semaphore>,
@@ -29,11 +34,24 @@ impl Tools {
     pub(super) fn new(
         runtime: Arc<dyn Runtime>,
         assignments: Assignments,
+        files: Files,
         volumes: Volumes,
     ) -> Self {
         let starts = Arc::new(Semaphore::new(STARTS_MAX));
         let saves = Arc::new(Semaphore::new(SAVES_MAX));
-        Self { runtime, assignments: Arc::new(assignments), volumes, starts, saves }
+        Self { runtime, assignments: Arc::new(assignments), files, volumes, starts, saves }
+    }
+
+    pub(super) fn files(&self) -> &Files {
+        &self.files
+    }
+
+    pub(super) fn root(&self, id: &InstanceId, pid: i32) -> Option<i32> {
+        self.runtime.root(id, pid)
+    }
+
+    pub(super) fn container(&self, id: &InstanceId) -> Option<String> {
+        self.runtime.container(id)
     }
 }
 
@@ -44,12 +62,15 @@ pub(super) struct Order {
     pub assignment: Assignment,
     pub desired: Desired,
     pub revision: u64,
+    pub files: Option<Arc<InstanceFiles>>,
 }
 
 /// What a task has to say.
 pub(super) enum Event {
     /// The action is done, or failed for the given reason.
     Done { action: Action, outcome: Result<Done, String> },
+    /// A probe was answered.
+    Probed(Question, Result<(), String>),
     /// The run that was waited for is over.
     Ended(Result<Option<Run>, String>),
 }
@@ -75,6 +96,11 @@ pub(super) async fn watch(tools: Tools, id: InstanceId) -> (InstanceId, Event) {
     (id, Event::Ended(outcome))
 }
 
+pub(super) async fn ask(tools: Tools, id: InstanceId, question: Question) -> (InstanceId, Event) {
+    let answer = probes::ask(&*tools.runtime, &id, &question.probe).await;
+    (id, Event::Probed(question, answer))
+}
+
 async fn perform(tools: Tools, order: Order) -> Result<Done, String> {
     let said = |error: RuntimeError| error.to_string();
     let runtime = &tools.runtime;
@@ -85,8 +111,9 @@ async fn perform(tools: Tools, order: Order) -> Result<Done, String> {
         }
         Action::Start(history) => {
             let _turn = tools.starts.acquire().await;
+            let files = place_files(&tools.files, &order).await?;
             let volumes = tools.volumes.prepare(&order.id, &order.assignment).await?;
-            let started = runtime.start(&start_request(order, history, volumes)).await;
+            let started = runtime.start(&start_request(order, history, files, volumes)).await;
             started.map(|run| Done::Saw(Some(run))).map_err(said)
         }
         Action::Stop => {
@@ -101,13 +128,54 @@ async fn perform(tools: Tools, order: Order) -> Result<Done, String> {
         Action::Remove => {
             let _turn = tools.saves.acquire().await;
             runtime.remove(&order.id).await.map_err(said)?;
+            let (files, id) = (tools.files.clone(), order.id.clone());
+            on_disk("delete its files", move || files.remove(&id)).await?;
             tools.volumes.release(&order.id).await?;
             discard(tools.assignments, order.id).await
         }
     }
 }
 
-fn start_request(order: Order, history: History, volumes: Vec<Bind>) -> StartRequest {
+/// Puts the files of an instance where it finds them, unless they are there already.
+async fn place_files(files: &Files, order: &Order) -> Result<Option<PathBuf>, String> {
+    let spec = order.assignment.spec.clone().unwrap_or_default();
+    if spec.files.is_empty() {
+        return Ok(None);
+    }
+    let revision = spec.files_revision().to_owned();
+    let place = files.place(&order.id, &revision).ok_or("the revision of its files has no name")?;
+    let handed = order.files.clone().filter(|handed| handed.revision == revision);
+    if let Some(handed) = handed {
+        let (files, id) = (files.clone(), order.id.clone());
+        on_disk("write its files", move || files.write(&id, &handed, owner(&spec)?)).await?;
+    } else if !files.has(&order.id, &revision) {
+        return Err("its files are not here, and the server has not handed them out".to_owned());
+    }
+    Ok(Some(place))
+}
+
+/// Who has to be able to read the files.
+fn owner(spec: &WorkloadInstanceSpec) -> io::Result<Owner> {
+    match &spec.runtime {
+        Some(workload_instance_spec::Runtime::Process(process)) => {
+            process.user.as_deref().map(users::find).transpose()
+        }
+        // A name means something inside the container only; numbers mean the same everywhere.
+        Some(workload_instance_spec::Runtime::Podman(podman)) => {
+            let user = podman.user.as_deref().unwrap_or_default();
+            let numbers = user.bytes().all(|byte| byte.is_ascii_digit() || byte == b':');
+            if numbers && !user.is_empty() { users::find(user).map(Some) } else { Ok(None) }
+        }
+        None => Ok(None),
+    }
+}
+
+fn start_request(
+    order: Order,
+    history: History,
+    files: Option<PathBuf>,
+    volumes: Vec<Bind>,
+) -> StartRequest {
     StartRequest {
         stop: stop_request(&order.desired),
         id: order.id,
@@ -115,6 +183,7 @@ fn start_request(order: Order, history: History, volumes: Vec<Bind>) -> StartReq
         spec: order.assignment.spec.unwrap_or_default(),
         hash: order.desired.hash,
         history,
+        files,
         volumes,
     }
 }

@@ -3,10 +3,12 @@
 //! Each stream is a task of its own that reads the files of one instance and sends as much as the
 //! reader has paid for. It never holds up the agent or the program: what is not sent stays in the
 //! files until newer output takes its room.
+mod container;
 mod reader;
 
 use crate::model::InstanceId;
 use crate::supervisor::LOG_FOLDER;
+use container::Decoder;
 use orrery_proto::fleet::v1::{LogChunk, LogEnd, LogRequest, ToServer, to_server};
 use reader::{Piece, Reader};
 use std::{collections::HashMap, io, path::PathBuf, sync::Arc, time::Duration};
@@ -19,6 +21,9 @@ const CHUNK_BYTES: usize = 32 << 10;
 /// How often a followed log is looked at. Nobody reads faster than that, and a look costs three
 /// system calls.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// The file of a container's log, in the folder of the log of its instance.
+pub(crate) const CONTAINER_LOG: &str = "container";
 
 /// Streams at once. People open a handful; more is a mistake somewhere, and each costs a task.
 const STREAMS_MAX: usize = 256;
@@ -95,7 +100,13 @@ impl Stream {
     async fn send(&self, folder: PathBuf, request: &LogRequest) -> io::Result<()> {
         let logs = folder.join(LOG_FOLDER);
         let tail = request.tail_lines.map(|lines| u64::try_from(lines).unwrap_or_default());
-        let mut reader = blocking(move || Reader::open(&logs, tail)).await?;
+        let mut decoder = logs.join(CONTAINER_LOG).exists().then(Decoder::default);
+        let contained = decoder.is_some();
+        let mut reader = blocking(move || match contained {
+            true => Reader::open_one(&logs, CONTAINER_LOG, tail),
+            false => Reader::open(&logs, tail),
+        })
+        .await?;
         loop {
             let (back, piece) = blocking(move || {
                 let piece = reader.next(CHUNK_BYTES)?;
@@ -104,7 +115,12 @@ impl Stream {
             .await?;
             reader = back;
             let ended = piece.data.is_empty();
-            if !ended && !self.send_piece(piece).await {
+            let data = match &mut decoder {
+                Some(decoder) => decoder.decode(&piece.data),
+                None => piece.data,
+            };
+            let piece = Piece { data, gap: piece.gap };
+            if !piece.data.is_empty() && !self.send_piece(piece).await {
                 return Ok(());
             }
             if ended && (!request.follow || !tokio::fs::try_exists(&folder).await?) {

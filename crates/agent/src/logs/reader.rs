@@ -17,7 +17,8 @@ use std::{
 /// Where a reader stands.
 #[derive(Debug)]
 pub(super) struct Reader {
-    folder: PathBuf,
+    current: PathBuf,
+    previous: PathBuf,
     /// The file that is read, and its inode. Nothing as long as nothing was ever written.
     at: Option<(File, u64)>,
 }
@@ -33,8 +34,22 @@ pub(super) struct Piece {
 impl Reader {
     /// Begins so many lines before the end, or with everything that is kept.
     pub(super) fn open(folder: &Path, tail_lines: Option<u64>) -> io::Result<Self> {
-        let (previous, current) = both(folder)?;
-        let mut reader = Self { folder: folder.to_owned(), at: None };
+        Self::open_files(folder.join(LOG_CURRENT), folder.join(LOG_PREVIOUS), tail_lines)
+    }
+
+    /// The same for a log of one file, which is replaced when it is full.
+    pub(super) fn open_one(folder: &Path, name: &str, tail_lines: Option<u64>) -> io::Result<Self> {
+        let previous = folder.join(name).with_added_extension("previous");
+        Self::open_files(folder.join(name), previous, tail_lines)
+    }
+
+    fn open_files(
+        current: PathBuf,
+        previous: PathBuf,
+        tail_lines: Option<u64>,
+    ) -> io::Result<Self> {
+        let mut reader = Self { current, previous, at: None };
+        let (previous, current) = reader.both()?;
         let mut skip = match tail_lines {
             Some(lines) => tail_start(&contents(&previous)?, &contents(&current)?, lines),
             None => 0,
@@ -81,7 +96,7 @@ impl Reader {
 
     /// The file after the one that is read, if there is one, and whether files between were missed.
     fn following(&self) -> io::Result<Option<((File, u64), bool)>> {
-        let (previous, current) = both(&self.folder)?;
+        let (previous, current) = self.both()?;
         let Some((_, at)) = &self.at else {
             return Ok(previous.or(current).map(|file| (file, false)));
         };
@@ -94,23 +109,23 @@ impl Reader {
             None => Ok(current.map(|file| (file, true))),
         }
     }
-}
 
-type Opened = Option<(File, u64)>;
-
-/// Both files as they were at one moment: the current one is still current after the other was
-/// opened.
-fn both(folder: &Path) -> io::Result<(Opened, Opened)> {
-    loop {
-        let current = open(&folder.join(LOG_CURRENT))?;
-        let previous = open(&folder.join(LOG_PREVIOUS))?;
-        let inode = |opened: &Opened| opened.as_ref().map(|(_, inode)| *inode);
-        let still = open(&folder.join(LOG_CURRENT))?;
-        if inode(&still) == inode(&current) {
-            return Ok((previous, current));
+    /// Both files as they were at one moment: the current one is still current after the other was
+    /// opened.
+    fn both(&self) -> io::Result<(Opened, Opened)> {
+        loop {
+            let current = open(&self.current)?;
+            let previous = open(&self.previous)?;
+            let inode = |opened: &Opened| opened.as_ref().map(|(_, inode)| *inode);
+            let still = open(&self.current)?;
+            if inode(&still) == inode(&current) {
+                return Ok((previous, current));
+            }
         }
     }
 }
+
+type Opened = Option<(File, u64)>;
 
 fn open(path: &Path) -> io::Result<Opened> {
     match File::open(path) {

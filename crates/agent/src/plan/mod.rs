@@ -11,6 +11,7 @@
 //! agent that was restarted decides exactly like one that was not.
 mod backoff;
 mod phase;
+mod probe;
 mod restart;
 mod stop;
 mod words;
@@ -21,6 +22,7 @@ mod properties;
 mod tests;
 
 pub use phase::{Phase, Words};
+pub use probe::{Rhythm, Track};
 
 use crate::model::{History, RestartPolicy, Run, SpecHash, StopSignal};
 use std::time::Duration;
@@ -67,6 +69,8 @@ pub struct Desired {
     /// What has to happen elsewhere before it may start, if so. What was started once is started
     /// again after an end of its own without waiting.
     pub waiting: Option<String>,
+    /// Why the run does not do its work any more, if its liveness probe says so.
+    pub unhealthy: Option<String>,
     /// Spreads the restarts of different instances; the same instance always gets the same.
     pub jitter_seed: u64,
 }
@@ -80,6 +84,8 @@ pub enum Goal {
     Hold,
     /// Stop it and start nothing, because the agent stops.
     Halt,
+    /// Stop it and start nothing until the other copies have stopped too.
+    Rest,
     /// Stop it and leave nothing behind.
     Remove,
 }
@@ -194,8 +200,8 @@ fn decide(desired: &Desired, observed: &Observed, timing: &Timing, now: Instant)
 
 fn live(desired: &Desired, observed: &Observed, run: &Run, timing: &Timing, now: Instant) -> Plan {
     match stop::cause(desired, observed, run) {
-        Some(cause) => stop::advance(desired, observed.stop.as_ref(), cause, timing, now),
-        None => Plan::rest(words::running(desired)),
+        Some(cause) => stop::advance(desired, observed.stop.as_ref(), &cause, timing, now),
+        None => Plan::rest(words::running(desired, run.warning.as_deref())),
     }
 }
 

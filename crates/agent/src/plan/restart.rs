@@ -37,6 +37,7 @@ pub(super) fn resting(
         },
         Goal::Hold => hold(next, "its assignment could not be read; waiting for the server"),
         Goal::Halt => hold(next, "starts again with the agent"),
+        Goal::Rest => hold(next, "stopped; starts again when all copies have stopped"),
     }
 }
 
@@ -66,7 +67,9 @@ fn next(desired: &Desired, run: Option<&Run>, timing: &Timing) -> Next {
     let changed = run.hash != desired.hash;
     match &run.state {
         // What runs is not started. The caller asks about what does not run.
-        RunState::Running { .. } => Next { when: When::Never, words: words::running(desired) },
+        RunState::Running { .. } => {
+            Next { when: When::Never, words: words::running(desired, None) }
+        }
         // Its fingerprint is as unknown as the rest of it, so the policy speaks first.
         RunState::Unknown { message } => again(desired, run, timing, Phase::FailedUnknown, message),
         RunState::StartFailed { .. } | RunState::Lost { .. } | RunState::Ended { .. }

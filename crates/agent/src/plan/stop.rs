@@ -5,14 +5,20 @@ use tokio::time::Instant;
 
 /// Why a live run has to stop, if it has to. A stop once begun is finished: the program may already
 /// have closed its doors, so it is better started anew than left half stopped.
-pub(super) fn cause(desired: &Desired, observed: &Observed, run: &Run) -> Option<&'static str> {
-    match desired.goal {
+pub(super) fn cause(desired: &Desired, observed: &Observed, run: &Run) -> Option<String> {
+    let cause = match desired.goal {
         Goal::Remove => Some("it is being removed"),
         Goal::Halt => Some("the agent stops"),
+        Goal::Rest => Some("its definition changed, and all copies stop first"),
         Goal::Run if desired.blocked.is_some() => Some("its new definition cannot run here"),
         Goal::Run if desired.hash != run.hash => Some("its definition changed"),
-        Goal::Run | Goal::Hold => observed.stop.map(|_| "it is being stopped"),
-    }
+        Goal::Run | Goal::Hold => match (&desired.unhealthy, observed.stop) {
+            (Some(why), _) => return Some(format!("its liveness probe failed: {why}")),
+            (None, Some(_)) => Some("it is being stopped"),
+            (None, None) => None,
+        },
+    };
+    cause.map(str::to_owned)
 }
 
 pub(super) fn advance(

@@ -13,6 +13,7 @@ pub(super) fn desired() -> Desired {
         grace: Duration::from_secs(10),
         blocked: None,
         waiting: None,
+        unhealthy: None,
         jitter_seed: SEED,
     }
 }
@@ -22,6 +23,7 @@ pub(super) fn observed(state: Option<RunState>, since: Instant) -> Observed {
         hash: SpecHash("same".into()),
         history: History::default(),
         state,
+        warning: None,
     });
     Observed { run, known: true, since, stop: None, saved: true, trouble: None }
 }
@@ -394,4 +396,14 @@ fn the_last_end_is_carried_along() {
     let Some(Action::Start(history)) = plan.action else { panic!("{plan:?}") };
     let expect = LastEnd { exit: Exit::Code(3), finished_at: UnixMillis(2) };
     assert_eq!(history.last_end, Some(expect));
+}
+
+#[test]
+fn what_is_not_alive_any_more_is_stopped_with_the_reason() {
+    let mut desired = desired();
+    desired.unhealthy = Some("GET / answered 503".into());
+    let now = Instant::now();
+    let planned = plan(&desired, &observed(Some(running()), now), &Timing::default(), now);
+    assert_eq!(planned.action, Some(Action::Stop));
+    assert!(planned.words.message.starts_with("its liveness probe failed: GET / answered 503"));
 }

@@ -22,10 +22,10 @@ const SIGNALS: [(i32, &str); 15] = [
     (15, "SIGTERM"),
 ];
 
-pub(super) fn running(desired: &Desired) -> Words {
+pub(super) fn running(desired: &Desired, warning: Option<&str>) -> Words {
     let message = match desired.goal {
         Goal::Hold => "its assignment could not be read; waiting for the server",
-        Goal::Run | Goal::Halt | Goal::Remove => "",
+        Goal::Run | Goal::Halt | Goal::Rest | Goal::Remove => warning.unwrap_or_default(),
     };
     Words::new(Phase::Running, message)
 }

@@ -1,13 +1,23 @@
 //! What every way of running a workload has to offer.
+mod all;
+pub mod exec;
+pub mod podman;
 pub mod process;
+
+pub(crate) use all::Runtimes;
 
 use crate::model::{History, InstanceId, Run, SpecHash, StopSignal};
 use crate::volumes::Bind;
+use exec::{ExecRequest, Executing};
 use orrery_proto::apps::v1::WorkloadInstanceSpec;
-use std::{io, time::Duration};
+use std::net::IpAddr;
+use std::{io, path::PathBuf, time::Duration};
 
 /// Name of the process runtime, as agents say it in their hello.
 pub const PROCESS: &str = "process";
+
+/// Name of the podman runtime.
+pub const PODMAN: &str = "podman";
 
 /// Runs programs. The agent has at most one call per instance under way, [`Runtime::wait`] aside.
 ///
@@ -35,6 +45,18 @@ pub trait Runtime: Send + Sync + 'static {
 
     /// Forgets the last run. Refuses while something runs.
     async fn remove(&self, id: &InstanceId) -> Result<(), RuntimeError>;
+
+    /// Begins a command where the live run is.
+    async fn exec(&self, id: &InstanceId, request: ExecRequest) -> Result<Executing, RuntimeError>;
+
+    /// Where the ports of the live run are reached.
+    async fn address(&self, id: &InstanceId) -> Result<IpAddr, RuntimeError>;
+
+    /// The process below which everything of the live run is, given the process that it reports.
+    fn root(&self, id: &InstanceId, pid: i32) -> Option<i32>;
+
+    /// The name of the container that the instance has, if it has one.
+    fn container(&self, id: &InstanceId) -> Option<String>;
 }
 
 /// Everything a runtime has to know to start a run.
@@ -47,6 +69,8 @@ pub struct StartRequest {
     pub history: History,
     /// How to stop it if somebody other than the agent asks (the system that shuts down, say).
     pub stop: StopRequest,
+    /// The folder with its files, if it has any.
+    pub files: Option<PathBuf>,
     /// Volumes of this host that the program sees as folders.
     pub volumes: Vec<Bind>,
 }
@@ -70,6 +94,10 @@ pub enum RuntimeError {
     NoAnswer(Duration),
     #[error("this runtime cannot run it")]
     Unsupported,
+    #[error("it does not run")]
+    NotRunning,
+    #[error("{0}")]
+    Podman(String),
 }
 
 impl RuntimeError {

@@ -21,14 +21,15 @@ mod descriptors;
 mod family;
 mod logs;
 mod program;
+pub(crate) mod stage;
 mod view;
 mod watch;
 
 pub use logs::{LOG_CURRENT, LOG_FILE_MAX_BYTES, LOG_FOLDER, LOG_PREVIOUS};
 
-use crate::procfs;
 use crate::runtime::process::record::{Folder, Phase, Record};
 use crate::runtime::process::spawn::READY;
+use crate::{cgroups, procfs};
 use program::Program;
 use rustix::process::{getpid, set_child_subreaper, setsid};
 use std::{ffi::OsString, io, io::Write, path::PathBuf, process::ExitCode};
@@ -37,7 +38,12 @@ use watch::Watch;
 /// Entry of the process. Takes one argument: the folder of the instance. To be called before the
 /// process starts any other thread.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    match supervise(args.into_iter().collect()) {
+    let mut args: Vec<OsString> = args.into_iter().collect();
+    let stages = [stage::STAGE, stage::BESIDE, stage::BESIDE_TERMINAL];
+    if let Some(how) = stages.into_iter().find(|how| args.first().is_some_and(|word| word == how)) {
+        return stage::main(how, args.split_off(1));
+    }
+    match supervise(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Goes to a file beside the record; when that fails too there is nobody to tell.
@@ -69,7 +75,9 @@ async fn run(folder: Folder) -> io::Result<()> {
     folder.write_record(&record)?;
     // Signals are caught before there is a program that they could be about.
     let mut watch = Watch::new(folder.clone(), &launch)?;
-    match program::start(&folder, &launch) {
+    let prepared = cgroups::prepare(folder.name(), launch.group);
+    record.warning = prepared.warning;
+    match program::start(&folder, &launch, &prepared.join) {
         Err(message) => {
             record.phase = Phase::StartFailed { message };
             folder.write_record(&record)?;
@@ -98,6 +106,8 @@ async fn attend(
     folder.write_record(&record)?;
     announce()?;
     record.phase = watch.until_over(program).await?;
+    // Nothing is left in them. What cannot be removed now is removed with the instance.
+    let _ = cgroups::remove(folder.name());
     watch::insist(|| folder.write_record(&record)).await
 }
 

@@ -1,5 +1,6 @@
 //! Finding and starting the program, with words for each way in which that can fail.
 use super::logs::{LOG_FILE_MAX_BYTES, Log};
+use super::stage::STAGE;
 use super::view;
 use crate::clock;
 use crate::model::UnixMillis;
@@ -7,10 +8,12 @@ use crate::procfs::{self, Identity};
 use crate::runtime::process::record::{Folder, Launch};
 use rustix::fs::{Access, access};
 use std::{
+    ffi::OsString,
     fs, io,
+    io::Read,
     os::{fd::OwnedFd, unix::process::CommandExt},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
 };
 
 /// A program that was started.
@@ -23,28 +26,21 @@ pub(super) struct Program {
     pub log: Log,
 }
 
-/// Starts the program, or says in one sentence why it cannot.
-pub(super) fn start(folder: &Folder, launch: &Launch) -> Result<Program, String> {
+/// Starts the program in these control groups, or says in one sentence why it cannot.
+pub(super) fn start(
+    folder: &Folder,
+    launch: &Launch,
+    groups: &[PathBuf],
+) -> Result<Program, String> {
     view::enter(&launch.volumes, folder.path())?;
-    let directory = working_directory(folder, launch)?;
-    let path = launch.env.get("PATH").map(String::as_str).unwrap_or_default();
-    let file = resolve(&launch.command, path, &directory)?;
     let log = Log::open(&folder.logs(), LOG_FILE_MAX_BYTES)
         .map_err(|error| format!("cannot open its log: {}", plain(&error)))?;
     let (output, sink) = io::pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
     let again = sink.try_clone().map_err(|error| format!("cannot make a pipe: {error}"))?;
-    let child = Command::new(&file)
-        .arg0(&launch.command)
-        .args(&launch.args)
-        .env_clear()
-        .envs(&launch.env)
-        .current_dir(&directory)
-        .process_group(0)
-        .stdin(Stdio::null())
-        .stdout(sink)
-        .stderr(again)
-        .spawn()
-        .map_err(|error| refused(&file, &error))?;
+    let child = match launch.needs_stage() {
+        false => spawn(folder, launch, sink.into(), again.into())?,
+        true => spawn_staged(folder, groups, sink.into(), again.into())?,
+    };
     let pid = i32::try_from(child.id()).map_err(|error| error.to_string())?;
     // It stays visible until it is waited for, even if it has ended already.
     let stat = procfs::stat(pid).ok_or("/proc does not show the program")?;
@@ -56,7 +52,55 @@ pub(super) fn start(folder: &Folder, launch: &Launch) -> Result<Program, String>
     })
 }
 
-fn working_directory(folder: &Folder, launch: &Launch) -> Result<PathBuf, String> {
+/// The program with its arguments and environment; where it starts is left to the caller.
+pub(super) fn command(folder: &Folder, launch: &Launch) -> Result<Command, String> {
+    let directory = working_directory(folder, launch)?;
+    let path = launch.env.get("PATH").map(String::as_str).unwrap_or_default();
+    let file = resolve(&launch.command, path, &directory)?;
+    let mut command = Command::new(&file);
+    command.arg0(&launch.command).args(&launch.args).env_clear().envs(&launch.env);
+    Ok(command)
+}
+
+fn spawn(folder: &Folder, launch: &Launch, stdout: Stdio, stderr: Stdio) -> Result<Child, String> {
+    let mut command = command(folder, launch)?;
+    command.current_dir(working_directory(folder, launch)?).process_group(0);
+    let spawned = command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn();
+    spawned.map_err(|error| refused(Path::new(command.get_program()), &error))
+}
+
+/// By way of a stage, which says on its standard input why it did not become the program.
+fn spawn_staged(
+    folder: &Folder,
+    groups: &[PathBuf],
+    stdout: Stdio,
+    stderr: Stdio,
+) -> Result<Child, String> {
+    let (mut heard, voice) = io::pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
+    let mut command = Command::new("/proc/self/exe");
+    command.args(own_words()).arg(STAGE).arg(folder.path()).arg(folder.launch()).args(groups);
+    command.env_clear().process_group(0).stdin(voice).stdout(stdout).stderr(stderr);
+    let spawned = command.spawn();
+    // Our end of the pipe goes with it; what is left is the stage's.
+    drop(command);
+    let mut child = spawned.map_err(|error| format!("cannot start a stage: {error}"))?;
+    let mut message = String::new();
+    heard.read_to_string(&mut message).map_err(|error| error.to_string())?;
+    if message.is_empty() {
+        return Ok(child);
+    }
+    child.wait().map_err(|error| error.to_string())?;
+    Err(message)
+}
+
+/// The arguments that make this binary a supervisor, without the folder at their end.
+fn own_words() -> Vec<OsString> {
+    let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    words.pop();
+    words
+}
+
+pub(super) fn working_directory(folder: &Folder, launch: &Launch) -> Result<PathBuf, String> {
     let Some(directory) = launch.working_directory.as_ref().map(PathBuf::from) else {
         return Ok(folder.work());
     };
@@ -105,7 +149,7 @@ fn executable(file: &Path) -> Result<(), String> {
 }
 
 /// The file is there and executable, and still the kernel says no.
-fn refused(file: &Path, error: &io::Error) -> String {
+pub(super) fn refused(file: &Path, error: &io::Error) -> String {
     let name = file.display();
     match rustix::io::Errno::from_io_error(error) {
         Some(rustix::io::Errno::NOEXEC) => {

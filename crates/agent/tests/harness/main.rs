@@ -43,6 +43,8 @@ async fn serve(data_dir: OsString) -> Result<(), Box<dyn std::error::Error>> {
         SupervisorCommand { program: std::env::current_exe()?, args: vec!["supervisor".into()] };
     let mut config = AgentConfig::new("killed", data_dir, supervisor);
     config.on_stop = OnStop::StopWorkloads;
+    config.run_dir = config.data_dir.join("run");
+    config.podman.socket = Some(config.run_dir.join("nobody.sock"));
     config.timing.first_delay = Duration::from_millis(20);
     let (to_server, outgoing) = mpsc::channel(CHANNEL_LEN);
     let (incoming, from_server) = mpsc::channel(CHANNEL_LEN);

@@ -53,7 +53,8 @@ async fn measure(data: &Path, machines: usize) -> anyhow::Result<Vec<String>> {
     options.max_concurrent = AT_ONCE;
     let stop = CancellationToken::new();
     let running = orrery_driver::run(options, channel, cloud.clone(), stop.clone());
-    let driver = tokio::spawn(stop.clone().run_until_cancelled_owned(running));
+    let mut driver = tokio::task::JoinSet::new();
+    driver.spawn(stop.clone().run_until_cancelled_owned(running));
     let (begun, cpu) = (Instant::now(), server.cpu()?);
     for manifest in manifests(machines) {
         apply(&mut client, manifest).await?;
@@ -69,7 +70,7 @@ async fn measure(data: &Path, machines: usize) -> anyhow::Result<Vec<String>> {
     let asked = cloud.operations.load(Ordering::Relaxed) - operations;
     let memory = server.memory_mib()?;
     stop.cancel();
-    driver.await?;
+    driver.join_all().await;
     Ok(vec![
         machines.to_string(),
         format!("{:.1}", wall.as_secs_f64()),

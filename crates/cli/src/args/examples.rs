@@ -166,8 +166,10 @@ pub const BACKUP: &str = "Example:
 pub const RESTORE: &str = "Example:
   orrery restore monday.backup --data-dir /var/lib/orrery-restored";
 
-pub const TOP: &str = "Example:
-  orrery top server --interval 5";
+pub const TOP: &str = "Examples:
+  orrery top server --interval 5
+  orrery top nodes
+  orrery top workloads -A";
 
 pub const SECRETS: &str = "Examples:
   orrery secrets rotate-key
@@ -176,3 +178,7 @@ pub const SECRETS: &str = "Examples:
 pub const LOGS: &str = "Examples:
   orrery logs hello -p hello
   orrery logs -f --tail 20 hello -p hello";
+
+pub const EXEC: &str = "Examples:
+  orrery exec hello -p hello -- env
+  orrery exec -i -t hello/hello-local-0a1b2c3d -p hello -- /bin/sh";

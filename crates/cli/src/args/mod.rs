@@ -35,8 +35,8 @@ pub use operations::{
 };
 pub use resources::{
     ApplyArguments, Cascade, ChangeArguments, DeleteArguments, DescribeArguments, DiffArguments,
-    EditArguments, EventsArguments, GetArguments, LogsArguments, PatchArguments, PatchType,
-    WaitArguments,
+    EditArguments, EventsArguments, ExecArguments, GetArguments, LogsArguments, PatchArguments,
+    PatchType, WaitArguments,
 };
 pub use run::{
     AgentArguments, CsiArguments, ServerArguments, StorageControllerArguments, StoreArguments,
@@ -119,6 +119,9 @@ pub enum Command {
     /// Show what a workload has written
     #[command(after_help = examples::LOGS)]
     Logs(LogsArguments),
+    /// Run a command beside a copy of a workload; exits with the command's code
+    #[command(after_help = examples::EXEC)]
+    Exec(ExecArguments),
     /// Show what an apply would change; exits with 1 when it would change something
     #[command(after_help = examples::DIFF)]
     Diff(DiffArguments),

@@ -73,6 +73,24 @@ pub enum TopCommand {
         #[command(flatten)]
         connection: Connection,
     },
+    /// Show what the nodes use at the moment
+    #[command(alias = "node")]
+    Nodes {
+        #[command(flatten)]
+        connection: Connection,
+    },
+    /// Show what the copies of workloads use at the moment
+    #[command(alias = "workload")]
+    Workloads {
+        /// Project to look in [default: the context's, else default]
+        #[arg(short, long, conflicts_with = "all_projects", add = crate::complete::projects())]
+        project: Option<String>,
+        /// Look in all projects
+        #[arg(short = 'A', long)]
+        all_projects: bool,
+        #[command(flatten)]
+        connection: Connection,
+    },
 }
 
 #[derive(Debug, Args)]

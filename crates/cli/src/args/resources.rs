@@ -291,6 +291,27 @@ pub struct WaitArguments {
 }
 
 #[derive(Debug, Args)]
+pub struct ExecArguments {
+    /// Name of a workload or of a workload instance, or both: WORKLOAD/INSTANCE
+    #[arg(value_name = "WORKLOAD[/INSTANCE]")]
+    pub name: String,
+    /// Project to look in [default: the context's, else default]
+    #[arg(short, long, add = complete::projects())]
+    pub project: Option<String>,
+    /// Hand what is typed to the command
+    #[arg(short = 'i', long)]
+    pub stdin: bool,
+    /// Give the command a terminal
+    #[arg(short = 't', long)]
+    pub tty: bool,
+    #[command(flatten)]
+    pub connection: Connection,
+    /// The command and its arguments, after --
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
 pub struct LogsArguments {
     /// Name of a workload, for all its copies, or of a workload instance
     pub name: String,

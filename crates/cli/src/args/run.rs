@@ -40,6 +40,9 @@ pub struct ServerArguments {
     pub data_dir: Option<PathBuf>,
     #[command(flatten)]
     pub store: StoreArguments,
+    /// Address at which other servers reach this one [default: the one that it listens on]
+    #[arg(long, value_name = "URL")]
+    pub advertise: Option<String>,
     #[command(flatten)]
     pub operations: OperationsArguments,
     #[command(flatten)]
@@ -140,6 +143,9 @@ pub struct AgentArguments {
     /// Stop all workloads when the agent stops, instead of leaving them running
     #[arg(long)]
     pub stop_workloads: bool,
+    /// Socket of podman's service [default: the system's own, or a service that the agent starts]
+    #[arg(long, env = "ORRERY_PODMAN_SOCKET", value_name = "PATH")]
+    pub podman_socket: Option<PathBuf>,
     /// Join token: the agent gets a certificate of its own with it, and keeps it in its folder
     #[arg(long, env = "ORRERY_JOIN_TOKEN", hide_env_values = true, conflicts_with = "certificate")]
     pub token: Option<String>,

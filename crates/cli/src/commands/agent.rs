@@ -8,8 +8,6 @@ use crate::signals::StopSignals;
 use anyhow::Context as _;
 use orrery_agent::{AgentConfig, OnStop, SupervisorCommand};
 use orrery_client::agent::Link;
-use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -28,9 +26,11 @@ pub async fn run(arguments: AgentArguments) -> anyhow::Result<()> {
     let on_stop =
         if arguments.stop_workloads { OnStop::StopWorkloads } else { OnStop::LeaveRunning };
     let stop = CancellationToken::new();
-    let labels = arguments.labels.into_iter().collect();
-    let place = Place { name: &arguments.name, labels, address: arguments.address };
-    let running = start(place, folder, link, on_stop, stop.clone())?;
+    let mut config = config(&arguments.name, folder, on_stop)?;
+    config.labels = arguments.labels.into_iter().collect();
+    config.address = arguments.address;
+    config.podman.socket = arguments.podman_socket;
+    let running = start(config, link, stop.clone());
     tokio::pin!(running);
     tokio::select! {
         outcome = &mut running => return outcome,
@@ -40,36 +40,22 @@ pub async fn run(arguments: AgentArguments) -> anyhow::Result<()> {
     running.await
 }
 
-/// Who an agent is.
-pub struct Place<'a> {
-    pub name: &'a str,
-    pub labels: BTreeMap<String, String>,
-    /// Where others reach what runs there.
-    pub address: Option<IpAddr>,
-}
-
-impl<'a> Place<'a> {
-    /// One of which only the name is said.
-    pub fn named(name: &'a str) -> Self {
-        Self { name, labels: BTreeMap::new(), address: None }
-    }
+/// An agent of this name, whose supervisors are this very program.
+pub fn config(name: &str, folder: PathBuf, on_stop: OnStop) -> anyhow::Result<AgentConfig> {
+    let program = std::env::current_exe().context("find this program's own file")?;
+    let supervisor = SupervisorCommand { program, args: vec![SUPERVISOR.into()] };
+    let mut config = AgentConfig::new(name, folder, supervisor);
+    config.on_stop = on_stop;
+    config.volumes = Some(Arc::new(agent_volumes::Mounts::default()));
+    Ok(config)
 }
 
 /// An agent and its connection; it ends after `stop` was cancelled.
 pub fn start(
-    place: Place<'_>,
-    folder: PathBuf,
+    config: AgentConfig,
     linked: Linked,
-    on_stop: OnStop,
     stop: CancellationToken,
-) -> anyhow::Result<impl Future<Output = anyhow::Result<()>> + use<>> {
-    let program = std::env::current_exe().context("find this program's own file")?;
-    let supervisor = SupervisorCommand { program, args: vec![SUPERVISOR.into()] };
-    let mut config = AgentConfig::new(place.name, folder, supervisor);
-    config.on_stop = on_stop;
-    config.labels = place.labels;
-    config.address = place.address;
-    config.volumes = Some(Arc::new(agent_volumes::Mounts::default()));
+) -> impl Future<Output = anyhow::Result<()>> + use<> {
     let (to_server, to_server_rx) = mpsc::channel(MESSAGES_MAX);
     let (from_server_tx, from_server) = mpsc::channel(MESSAGES_MAX);
     let hello = orrery_agent::hello(&config);
@@ -90,7 +76,7 @@ pub fn start(
             None => Ok(()),
         }
     };
-    Ok(async move {
+    async move {
         let agent = async {
             let outcome = orrery_agent::run(config, to_server, from_server, stop).await;
             unlink.cancel();
@@ -98,5 +84,5 @@ pub fn start(
         };
         let (outcome, Ok(()), Ok(())) = tokio::join!(agent, connected, renewed);
         Ok(outcome?)
-    })
+    }
 }

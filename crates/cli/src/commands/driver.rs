@@ -47,7 +47,12 @@ async fn virtual_machines(arguments: QemuDriver) -> anyhow::Result<()> {
     let server = arguments.agents.agent_server;
     // In a virtual machine's network, this machine's loopback has an address of its own.
     let server = match loopback(&server)? {
-        Some(address) => format!("http://10.0.2.2:{}", address.port()),
+        Some(address) if server.starts_with("http:") => {
+            format!("http://10.0.2.2:{}", address.port())
+        }
+        Some(_) => bail!(
+            "virtual machines reach this machine as 10.0.2.2: give the server that name with --tls-name 10.0.2.2, and say --agent-server https://10.0.2.2:PORT"
+        ),
         None => server,
     };
     let driver = Qemu::new(qemu::Options { root, server })?;
@@ -92,17 +97,16 @@ async fn serve(
 
 /// The address of a server that only this machine reaches. Machines need a way to it.
 fn loopback(url: &str) -> anyhow::Result<Option<SocketAddr>> {
-    let (plain, rest) = match (url.strip_prefix("http://"), url.strip_prefix("https://")) {
-        (Some(rest), _) => (true, rest),
-        (None, Some(rest)) => (false, rest),
-        (None, None) => bail!("{url:?} is no server; write http://HOST:PORT or https://HOST:PORT"),
+    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+    let Some(rest) = rest else {
+        bail!("{url:?} is no server; write http://HOST:PORT or https://HOST:PORT")
     };
     let rest = rest.trim_end_matches('/');
     let address = match rest.strip_prefix("localhost:") {
         Some(port) => port.parse().ok().map(|port| (IpAddr::V4(Ipv4Addr::LOCALHOST), port).into()),
         None => rest.parse::<SocketAddr>().ok(),
     };
-    Ok(address.filter(|address| plain && address.ip().is_loopback()))
+    Ok(address.filter(|address| address.ip().is_loopback()))
 }
 
 #[cfg(test)]
@@ -116,11 +120,11 @@ mod tests {
     }
 
     #[test]
-    fn only_a_plain_server_on_loopback_needs_a_way() {
+    fn only_a_server_on_loopback_needs_a_way() {
         check("http://127.0.0.1:7443", Some("127.0.0.1:7443"));
         check("http://localhost:7443/", Some("127.0.0.1:7443"));
         check("http://10.0.0.5:7443", None);
-        check("https://127.0.0.1:7443", None);
+        check("https://127.0.0.1:7443", Some("127.0.0.1:7443"));
         check("https://orrery.example:7443", None);
         assert!(loopback("127.0.0.1:7443").is_err());
     }

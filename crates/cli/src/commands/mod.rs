@@ -15,6 +15,7 @@ mod driver;
 mod edit;
 mod editor;
 mod events;
+mod exec;
 mod explain;
 mod get;
 mod get_watch;
@@ -36,6 +37,7 @@ mod storage;
 mod token;
 mod top;
 mod up;
+mod usage;
 mod version;
 mod wait;
 
@@ -107,9 +109,9 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<()> {
         Command::Mesh(arguments) => mesh::run(global, arguments).await,
         Command::Backup(arguments) => backup::save(global, arguments).await,
         Command::Restore(arguments) => backup::restore(arguments).await,
-        Command::Top(arguments) => top::run(global, arguments).await,
         Command::Secrets(arguments) => secrets::run(global, arguments).await,
         Command::Logs(arguments) => logs::run(global, arguments).await,
+        Command::Exec(arguments) => Box::pin(exec::run(global, arguments)).await,
         Command::Join(arguments) => join::run(arguments).await,
         Command::Pki(arguments) => pki::run(global, arguments).await,
         Command::Auth(arguments) => auth::run(global, arguments).await,

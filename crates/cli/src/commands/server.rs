@@ -27,6 +27,7 @@ pub async fn run(arguments: ServerArguments) -> anyhow::Result<()> {
         store,
         tls: arguments.tls.files(),
         allow_plain: arguments.allow_plain,
+        advertise: arguments.advertise,
         group_suffix: arguments.group_suffix,
         identity: arguments.identity.options(),
         mesh: arguments.mesh.settings(),

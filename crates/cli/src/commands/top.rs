@@ -1,4 +1,5 @@
 //! `orrery top`: who uses how much.
+use super::usage;
 use crate::args::{Global, TopArguments, TopCommand};
 use crate::connection::Target;
 use crate::figures::Figures;
@@ -18,6 +19,10 @@ pub async fn run(global: &Global, arguments: TopArguments) -> anyhow::Result<()>
             let url = target.context().server.clone();
             let rows = rows(&url, &before, &after, seconds(interval));
             print::lines(&plain_lines(&rows, style::stdout()))
+        }
+        TopCommand::Nodes { connection } => usage::nodes(global, &connection).await,
+        TopCommand::Workloads { project, all_projects, connection } => {
+            usage::workloads(global, &connection, project.as_deref(), all_projects).await
         }
     }
 }

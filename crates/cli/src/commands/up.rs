@@ -27,6 +27,7 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
         store,
         tls: TlsFiles::default(),
         allow_plain: false,
+        advertise: None,
         group_suffix: orrery_api::DEFAULT_GROUP_SUFFIX.to_owned(),
         identity: arguments.identity.options(),
         mesh: <_>::default(),
@@ -52,8 +53,9 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
     server.spawn(&mut tasks)?;
 
     let stop_agent = CancellationToken::new();
-    let (place, on_stop) = (agent::Place::named(&arguments.name), OnStop::StopWorkloads);
-    let agent = agent::start(place, folder, link, on_stop, stop_agent.clone())?;
+    let (name, on_stop) = (&arguments.name, OnStop::StopWorkloads);
+    let config = agent::config(name, folder, on_stop)?;
+    let agent = agent::start(config, link, stop_agent.clone());
     let context = Context {
         name: "local".to_owned(),
         server: url.clone(),

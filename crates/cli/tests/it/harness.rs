@@ -120,8 +120,14 @@ impl Home {
     /// Starts `orrery server` on a folder of this home and returns its address. It logs to a file
     /// beside that folder: `NAME.log`.
     pub fn server(&self, data: &str, more: &[String]) -> (Process, String) {
+        let at = ["--listen".to_owned(), "127.0.0.1:0".to_owned()];
+        self.server_at(data, &[&at, more].concat())
+    }
+
+    /// The same with the address among the options.
+    pub fn server_at(&self, data: &str, more: &[String]) -> (Process, String) {
         let mut command = self.command(ORRERY);
-        command.args(["server", "--listen", "127.0.0.1:0", "--data-dir"]).arg(self.path(data));
+        command.args(["server", "--data-dir"]).arg(self.path(data));
         let log = self.path(&format!("{data}.log"));
         command.args(more).stderr(std::fs::File::create(&log).unwrap());
         let mut process = Process(command.spawn().unwrap());

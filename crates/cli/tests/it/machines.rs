@@ -273,3 +273,34 @@ fn with_certificates_only_drivers_register() {
     });
     assert!(!home.orrery(&get).good().contains("agent/a1"));
 }
+
+/// The whole way with certificates: the machines' agents join with tokens of their own.
+///
+/// proves: MCH-04, MCH-07
+#[test]
+fn agents_of_machines_join_with_tokens_of_their_own() {
+    let home = Home::new();
+    let folder = |name: &str| home.path(name).display().to_string();
+    home.orrery(&["pki", "init", "--dir", &folder("ca")]).good();
+    let issue = ["pki", "issue", "--dir", &folder("ca"), "--role", "driver", "--name", "d1"];
+    let issued = home.orrery(&[&issue[..], &["--out", &folder("d1")]].concat()).good();
+    let [listen, drivers] = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
+    let (ca, key) = (folder("ca/ca.pem"), folder("ca/ca-key.pem"));
+    let up = ["up", "--listen", &listen, "--drivers-listen", &drivers, "--tls"];
+    let up = home.start(&[&up[..], &["--authority", &ca, "--authority-key", &key]].concat());
+    let [.., b, c] = std::process::id().to_be_bytes();
+    let mut command = home.command(ORRERY);
+    command.args(["driver", "process", "--server", &drivers, "--subnet"]);
+    command.arg(format!("10.{b}.{c}.0")).args(issued.split_whitespace());
+    command.args(["--agent-server", &format!("https://{listen}"), "--data-dir"]);
+    let driver = command.arg(home.path("machines")).stderr(Stdio::null()).spawn().unwrap();
+    let world = Installation { home, up, listen: [listen, drivers], _driver: Process(driver) };
+    world.home.orrery(&["apply", "-f", "examples/machines.yaml"]).good();
+    world.settled(3);
+    let tokens = world.list("jointokens");
+    assert!(tokens.iter().all(|token| token["status"]["used"] == 1), "{tokens:?}");
+    assert_eq!(tokens.len(), 3, "each has its own");
+    world.home.orrery(&["delete", "-f", "examples/machines.yaml"]).good();
+    assert_eq!(world.list("jointokens"), Vec::<Value>::new(), "tokens go with their machines");
+    assert_eq!(machine_folders(&world.home), Vec::<String>::new());
+}

@@ -3,9 +3,12 @@
 mod backup;
 mod bad_input;
 mod changes;
+mod chaos;
 mod dependencies;
+mod exec;
 mod harness;
 mod identity;
+mod links;
 mod logs;
 mod machines;
 mod manage;

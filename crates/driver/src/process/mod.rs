@@ -115,28 +115,21 @@ impl Process {
     /// Takes up the machines that an earlier start of this driver left, so that their agents reach the
     /// server again.
     pub async fn resume(&self) -> Result<(), Error> {
-        if self.records.all::<Address>()?.is_empty() {
-            return Ok(());
-        }
         let _lock = self.records.lock().await?;
-        self.network.make_bridge().await?;
-        self.open_way().await
+        for record in self.records.all::<Address>()? {
+            // A machine that is not whole is finished or taken away by the next operation on it.
+            if let Err(error) = self.open_way(&record.id).await {
+                tracing::warn!(machine = record.name, %error, "its agent does not reach the server");
+            }
+        }
+        Ok(())
     }
 
-    async fn open_way(&self) -> Result<(), Error> {
+    async fn open_way(&self, id: &str) -> Result<(), Error> {
         match &self.relay {
-            Some(relay) => relay.ensure(self.network.gateway()).await,
+            Some(relay) => relay.open(id, &self.network.namespace(id)).await,
             None => Ok(()),
         }
-    }
-
-    /// The server, as machines reach it.
-    fn server(&self) -> Option<String> {
-        let agent = self.agent.as_ref()?;
-        Some(match &self.relay {
-            Some(relay) => format!("http://{}", relay.address(self.network.gateway())),
-            None => agent.server.clone(),
-        })
     }
 
     /// What runs as the machine: what its class says, its user data if that is a script, or an agent.
@@ -161,12 +154,13 @@ impl Process {
         }
     }
 
-    fn env(&self, spec: &Spec) -> BTreeMap<String, String> {
+    fn env(&self, spec: &Spec, token: Option<String>) -> BTreeMap<String, String> {
         let mut env = BTreeMap::new();
-        if let (Some(agent), Some(server)) = (&self.agent, self.server()) {
+        if let Some(agent) = &self.agent {
             env.insert("ORRERY_PROGRAM".to_owned(), agent.program.display().to_string());
-            env.insert("ORRERY_SERVER".to_owned(), server);
+            env.insert("ORRERY_SERVER".to_owned(), agent.server.clone());
         }
+        env.extend(token.map(|token| ("ORRERY_JOIN_TOKEN".to_owned(), token)));
         env.extend(spec.env.clone());
         env
     }
@@ -191,23 +185,24 @@ impl Process {
         let command = self.command(&spec, record, &user_data)?;
         self.records.write_user_data(&record.id, &user_data)?;
         self.network.connect(&record.id, record.extra.address).await?;
-        self.open_way().await?;
+        self.open_way(&record.id).await?;
+        let token = request.join_token().await?;
         let tree = self.tree(&record.id);
         if tree.pids().await?.is_empty() {
-            tree.start(record, &command, &self.env(&spec), self.network.gateway()).await?;
+            tree.start(record, &command, &self.env(&spec, token), self.network.gateway()).await?;
         }
         record.started = true;
         self.records.write(record, lock)
     }
 
     async fn take_down(&self, id: &str, lock: &Lock) -> Result<(), Error> {
+        if let Some(relay) = &self.relay {
+            relay.close(id).await;
+        }
         self.tree(id).end().await?;
         self.network.disconnect(id).await?;
         self.records.remove(id, lock)?;
         if self.records.all::<Address>()?.is_empty() {
-            if let Some(relay) = &self.relay {
-                relay.stop().await;
-            }
             self.network.remove_bridge().await?;
         }
         Ok(())

@@ -64,7 +64,7 @@ impl Network {
         remove(&format!("netns del {}", self.namespace(id))).await
     }
 
-    pub async fn make_bridge(&self) -> Result<(), Error> {
+    async fn make_bridge(&self) -> Result<(), Error> {
         let bridge = self.bridge();
         ensure(&format!("link add {bridge} type bridge")).await?;
         ip(&format!("addr replace {}/24 dev {bridge}", self.gateway())).await?;

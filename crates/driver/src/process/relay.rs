@@ -1,64 +1,86 @@
 //! The way from the machines to a server that listens on this machine's loopback only.
 //!
-//! The machines have a loopback of their own, so the server is made to appear on the gateway's address:
-//! what connects there is passed on. It is for agents without certificates, as such a server is.
+//! The machines have a loopback of their own. The driver listens there, in each of them, at the address
+//! that the server has here, and passes on what connects: for an agent inside it is the same server with
+//! the same name. Nobody outside of the machine sees the port.
 use crate::Error;
-use std::net::{Ipv4Addr, SocketAddr};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::collections::HashMap;
+use std::fs::File;
+use std::net::SocketAddr;
+use std::os::fd::AsFd as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
 
-/// Connections at once: an agent has one or two, and a subnet has 253 machines.
-const CONNECTIONS_MAX: usize = 1024;
+/// Connections of one machine at once: its agent has one or two.
+const CONNECTIONS_MAX: usize = 64;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Where `ip netns` keeps the namespaces that it made.
+const NAMESPACES: &str = "/run/netns";
 
 pub(super) struct Relay {
     server: SocketAddr,
-    running: Mutex<Option<DropGuard>>,
+    /// By machine; dropping one ends it.
+    running: Mutex<HashMap<String, DropGuard>>,
+    tasks: TaskTracker,
 }
 
 impl Relay {
     pub fn to(server: SocketAddr) -> Self {
-        Self { server, running: Mutex::default() }
+        Self { server, running: Mutex::default(), tasks: TaskTracker::new() }
     }
 
-    /// What machines connect to.
-    pub fn address(&self, gateway: Ipv4Addr) -> SocketAddr {
-        (gateway, self.server.port()).into()
-    }
-
-    /// Starts it unless it runs. The gateway has its address by then.
-    pub async fn ensure(&self, gateway: Ipv4Addr) -> Result<(), Error> {
+    /// Opens the way from one machine, unless it is open.
+    pub async fn open(&self, id: &str, namespace: &str) -> Result<(), Error> {
         let mut running = self.running.lock().await;
-        if running.is_some() {
+        if running.contains_key(id) {
             return Ok(());
         }
-        let address = self.address(gateway);
-        let tcp = TcpListener::bind(address).await.map_err(|error| {
-            Error::unavailable(format!("listen on {address} for the machines' agents: {error}"))
+        let server = self.server;
+        let namespace = Path::new(NAMESPACES).join(namespace);
+        let bound = tokio::task::spawn_blocking(move || listen_in(&namespace, server)).await;
+        let bound = bound.map_err(std::io::Error::other).and_then(|bound| bound);
+        let tcp = bound.and_then(TcpListener::from_std).map_err(|error| {
+            Error::unavailable(format!("listen on {server} for the agent in machine {id}: {error}"))
         })?;
         let stop = CancellationToken::new();
-        tokio::spawn(stop.clone().run_until_cancelled_owned(accept(tcp, self.server)));
-        *running = Some(stop.drop_guard());
+        let accepting = accept(tcp, server, self.tasks.clone());
+        self.tasks.spawn(stop.clone().run_until_cancelled_owned(accepting));
+        running.insert(id.to_owned(), stop.drop_guard());
         Ok(())
     }
 
-    /// The gateway goes, and the way with it.
-    pub async fn stop(&self) {
-        self.running.lock().await.take();
+    pub async fn close(&self, id: &str) {
+        self.running.lock().await.remove(id);
     }
 }
 
-async fn accept(tcp: TcpListener, server: SocketAddr) {
+/// A listener that belongs to another network namespace. Only the thread that makes it moves there, and it
+/// ends with that.
+fn listen_in(namespace: &Path, address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
+    let namespace = File::open(namespace)?;
+    let bind = move || {
+        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+        let tcp = std::net::TcpListener::bind(address)?;
+        tcp.set_nonblocking(true)?;
+        Ok(tcp)
+    };
+    let bound = std::thread::spawn(bind).join();
+    bound.unwrap_or_else(|_| Err(std::io::Error::other("the thread that listens has failed")))
+}
+async fn accept(tcp: TcpListener, server: SocketAddr, tasks: TaskTracker) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         // The semaphore is never closed.
         let Ok(permit) = room.clone().acquire_owned().await else { return };
         match tcp.accept().await {
             Ok((agent, _)) => {
-                tokio::spawn(async move {
+                tasks.spawn(async move {
                     let _permit = permit;
                     pass_on(agent, server).await;
                 });

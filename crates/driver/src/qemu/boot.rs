@@ -26,6 +26,8 @@ pub struct Boot<'a> {
     pub server: &'a str,
     pub spec: &'a Spec,
     pub user_data: &'a str,
+    /// Empty where agents join without.
+    pub join_token: String,
 }
 
 impl Boot<'_> {
@@ -59,7 +61,11 @@ impl Boot<'_> {
     fn write_initramfs(&self, of_class: &Path) -> Result<(), Error> {
         let mut content = fs::read(of_class).map_err(|error| failed("read", of_class, &error))?;
         let meta_data = self.meta_data();
-        let files = [("user-data", self.user_data.as_bytes()), ("meta-data", meta_data.as_bytes())];
+        let files = [
+            ("user-data", self.user_data.as_bytes()),
+            ("meta-data", meta_data.as_bytes()),
+            ("join-token", self.join_token.as_bytes()),
+        ];
         cpio::append(&mut content, SEED_FOLDER, &files);
         let path = self.folder.join(INITRAMFS);
         fs::write(&path, content).map_err(|error| failed("write", &path, &error))

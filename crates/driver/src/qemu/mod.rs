@@ -93,6 +93,7 @@ impl Qemu {
             server: &self.server,
             spec,
             user_data: &user_data,
+            join_token: request.join_token().await?.unwrap_or_default(),
         };
         if !monitor::answers(&self.monitor(&record.id)).await {
             boot.prepare().await?;

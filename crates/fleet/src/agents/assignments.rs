@@ -1,9 +1,11 @@
 //! Which copies each agent should run, and telling it; and how far the workloads have come that its
 //! copies wait for.
 use super::dependents::{Dependents, needed};
+use super::files::Due;
 use super::volumes;
 use crate::middleware::distribute::Addressed;
 use crate::middleware::{Outbox, Senders};
+use crate::workloads::files::secrets;
 use orrery_hub::ObjectName;
 use orrery_proto::apps::v1::{Workload, WorkloadInstance, WorkloadInstanceSpec};
 use orrery_proto::fleet::v1::{
@@ -21,6 +23,8 @@ use std::sync::Arc;
 pub struct Assignments {
     senders: Arc<Senders>,
     workloads: Arc<View<Workload>>,
+    /// Copies whose files have to be handed out.
+    due: Arc<Due>,
     attachments: Arc<View<VolumeAttachment>>,
     index: Mutex<Index>,
 }
@@ -31,6 +35,8 @@ struct Index {
     /// By id: where the copy runs, and what it is called.
     by_id: HashMap<String, Placed>,
     dependents: Dependents,
+    /// Ids of the copies with files from each secret.
+    by_secret: HashMap<ObjectName, BTreeSet<String>>,
 }
 
 /// Where a copy runs.
@@ -47,7 +53,28 @@ impl Assignments {
         workloads: Arc<View<Workload>>,
         attachments: Arc<View<VolumeAttachment>>,
     ) -> Self {
-        Self { senders, workloads, attachments, index: Mutex::default() }
+        let (due, index) = (Arc::default(), Mutex::default());
+        Self { senders, workloads, due, attachments, index }
+    }
+
+    /// The copies whose files have to be handed out.
+    pub fn due(&self) -> &Arc<Due> {
+        &self.due
+    }
+
+    /// A secret changed: the files of those who name it may have.
+    pub fn secret_changed(&self, secret: &ObjectName) {
+        let index = self.index.lock();
+        let concerned = index.by_secret.get(secret).into_iter().flatten();
+        concerned.for_each(|id| self.due.add(id));
+    }
+
+    /// The copy with this id, and the node that runs it.
+    pub fn assignment(&self, id: &str) -> Option<(String, Assignment)> {
+        let index = self.index.lock();
+        let node = index.by_id.get(id)?.node.clone();
+        let assignment = index.by_node.get(&node)?.get(id)?.clone();
+        Some((node, assignment))
     }
 
     /// Takes in what became of a copy, and tells its agent.
@@ -68,6 +95,11 @@ impl Assignments {
         let states: Vec<Addressed> = needed
             .map(|(agent, needed)| Addressed { agent: agent.clone(), message: self.tell(needed) })
             .collect();
+        let with_files = messages.iter().filter_map(|addressed| match &addressed.message.message {
+            Some(Message::Assign(assignment)) if has_files(assignment) => Some(&assignment.id),
+            Some(_) | None => None,
+        });
+        with_files.for_each(|id| self.due.add(id));
         messages.extend(states);
         self.senders.send(messages);
     }
@@ -126,6 +158,10 @@ impl Assignments {
         let index = self.index.lock();
         let assignments = index.by_node.get(agent).map(|all| all.values().cloned().collect());
         let set = AssignmentSet { assignments: assignments.unwrap_or_default() };
+        set.assignments
+            .iter()
+            .filter(|copy| has_files(copy))
+            .for_each(|copy| self.due.add(&copy.id));
         let needed = self.tell(set.assignments.iter().flat_map(needed).collect());
         outbox.push([needed, ServerMessage { message: Some(Message::Set(set)) }]);
     }
@@ -159,6 +195,7 @@ impl Index {
                     && let Some(was) = all.remove(&old.id)
                 {
                     self.dependents.remove(&node, &was);
+                    self.forget_secrets(&was);
                 }
                 let message = Some(Message::Unassign(Unassign { id: old.id }));
                 messages.push(Addressed { agent: node, message: ServerMessage { message } });
@@ -173,6 +210,10 @@ impl Index {
                 self.dependents.add(&node, &new);
                 if let Some(was) = all.insert(new.id.clone(), new.clone()) {
                     self.dependents.remove(&node, &was);
+                    self.forget_secrets(&was);
+                }
+                for secret in named_secrets(&new) {
+                    self.by_secret.entry(secret).or_default().insert(new.id.clone());
                 }
                 let message = ServerMessage { message: Some(Message::Assign(new)) };
                 messages.push(Addressed { agent: node, message });
@@ -180,6 +221,28 @@ impl Index {
         }
         messages
     }
+}
+
+impl Index {
+    fn forget_secrets(&mut self, was: &Assignment) {
+        for secret in named_secrets(was) {
+            if let Some(ids) = self.by_secret.get_mut(&secret) {
+                ids.remove(&was.id);
+                if ids.is_empty() {
+                    self.by_secret.remove(&secret);
+                }
+            }
+        }
+    }
+}
+
+fn named_secrets(assignment: &Assignment) -> BTreeSet<ObjectName> {
+    let files = assignment.spec.as_ref().map(|spec| spec.files.as_slice()).unwrap_or_default();
+    secrets(&assignment.project, files)
+}
+
+fn has_files(assignment: &Assignment) -> bool {
+    assignment.spec.as_ref().is_some_and(|spec| !spec.files.is_empty())
 }
 
 /// How far a workload has come; one that nobody has looked at yet is pending.

@@ -75,7 +75,7 @@ impl AgentConnections {
                 () = self.stop.cancelled() => {
                     // The server stops; its agents go on and will be back.
                     outbox.close();
-                    self.fleet.logs().lost(&agent, epoch);
+                    self.fleet.lost(&agent, epoch);
                     return;
                 }
                 () = outbox.closed() => break "a newer session took its place".to_owned(),
@@ -105,6 +105,10 @@ impl AgentConnections {
             }
             Some(to_server::Message::LogChunk(chunk)) => self.fleet.logs().chunk(agent, chunk),
             Some(to_server::Message::LogEnd(end)) => self.fleet.logs().end(agent, end),
+            Some(to_server::Message::ExecOutput(output)) => {
+                self.fleet.execs().output(agent, output);
+            }
+            Some(to_server::Message::Load(report)) => self.fleet.loads().report(agent, report),
             Some(to_server::Message::Hello(_)) => {
                 tracing::warn!(agent, "an agent said hello twice");
             }
@@ -115,7 +119,7 @@ impl AgentConnections {
 
     async fn gone(&self, agent: &str, epoch: i64, why: &str) {
         tracing::info!(agent, epoch, why, "agent gone");
-        self.fleet.logs().lost(agent, epoch);
+        self.fleet.lost(agent, epoch);
         if !self.fleet.senders().remove(agent, epoch) {
             return;
         }

@@ -123,7 +123,7 @@ impl Logs {
 }
 
 fn absent(agent: &str) -> BoxStream<'static, Output> {
-    let problem = format!("node {agent:?} is not connected to this server");
+    let problem = format!("node {agent:?} is not connected");
     stream::iter([Output::Problem(problem)]).boxed()
 }
 

@@ -2,8 +2,11 @@
 pub mod assignments;
 pub mod connection;
 mod dependents;
+pub mod execs;
+pub mod files;
 pub mod grpc;
 mod labels;
+pub mod loads;
 pub mod logs;
 pub mod nodes;
 pub mod states;

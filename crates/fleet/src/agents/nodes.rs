@@ -14,14 +14,23 @@ use std::sync::Arc;
 pub struct Nodes {
     nodes: Resources<Node>,
     clock: Arc<dyn Clock>,
-    /// The server that agents are connected to here.
+    /// The server that agents are connected to here, and where others reach it.
     server: String,
+    address: String,
 }
 
 impl Nodes {
-    pub fn new(hub: &Hub, server: &str) -> Result<Self, Error> {
+    pub fn new(hub: &Hub, server: &str, address: &str) -> Result<Self, Error> {
         let (nodes, clock) = (hub.resources()?, hub.clock().clone());
-        Ok(Self { nodes, clock, server: server.to_owned() })
+        Ok(Self { nodes, clock, server: server.to_owned(), address: address.to_owned() })
+    }
+
+    pub fn resources(&self) -> &Resources<Node> {
+        &self.nodes
+    }
+
+    pub fn address(&self) -> &str {
+        &self.address
     }
 
     /// An agent connects: its node is there and Ready, in a session of its own epoch.
@@ -86,6 +95,8 @@ impl Nodes {
     fn ready(&self, hello: &AgentHello, mut status: NodeStatus) -> NodeStatus {
         status.session_epoch += 1;
         status.server.clone_from(&self.server);
+        status.server_address.clone_from(&self.address);
+        status.allocatable = hello.allocatable;
         status.version.clone_from(&hello.version);
         status.runtimes.clone_from(&hello.runtimes);
         status.hostname.clone_from(&hello.hostname);

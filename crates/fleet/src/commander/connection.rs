@@ -4,7 +4,8 @@ use crate::middleware::Peer;
 use crate::middleware::hello::{Refusal, VERSION, check_commander};
 use futures::stream::{BoxStream, StreamExt};
 use orrery_proto::fleet::v1::{
-    CommanderFromServer, CommanderHello, CommanderToServer, ServerHello, commander_to_server,
+    CommanderFromServer, CommanderHello, CommanderToServer, ExecInput, ServerHello,
+    commander_to_server,
 };
 use orrery_proto::hub::v1::Error as WireError;
 use parking_lot::Mutex;
@@ -26,6 +27,10 @@ pub const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWERS_WAITING_MAX: usize = 64;
 /// Requests of one commander at once; a person's command line has a handful.
 const REQUESTS_MAX: usize = 64;
+
+/// Words to one request that wait for it. A command gives less credit than that, and what needs none
+/// is rare.
+const WORDS_WAITING_MAX: usize = 64;
 
 /// Takes commanders in.
 #[derive(Clone)]
@@ -109,9 +114,15 @@ struct Connection {
     handler: Arc<dyn CommandHandler>,
     peer: Peer,
     answers: mpsc::Sender<CommanderFromServer>,
-    running: HashMap<u64, AbortHandle>,
+    running: HashMap<u64, Running>,
     requests: JoinSet<u64>,
     _name: Name,
+}
+
+/// A request under way.
+struct Running {
+    task: AbortHandle,
+    words: mpsc::Sender<ExecInput>,
 }
 
 impl Connection {
@@ -143,9 +154,10 @@ impl Connection {
         match message.message {
             Some(commander_to_server::Message::Cancel(_)) => {
                 if let Some(running) = self.running.remove(&id) {
-                    running.abort();
+                    running.task.abort();
                 }
             }
+            Some(commander_to_server::Message::ExecInput(word)) => self.say(id, word).await,
             Some(commander_to_server::Message::Hello(_)) | None => {
                 let problem = "this server does not know such a request; is the client newer?";
                 self.refuse(id, tonic::Code::Unimplemented, problem).await;
@@ -166,12 +178,25 @@ impl Connection {
         let (handler, peer) = (self.handler.clone(), self.peer.clone());
         let peer = Peer { trace_parent, ..peer };
         let answers = self.answers.clone();
-        let running = self.requests.spawn(async move {
-            let reply = handler.handle(&peer, request).await;
+        let (words, heard) = mpsc::channel(WORDS_WAITING_MAX);
+        let task = self.requests.spawn(async move {
+            let reply = handler.handle(&peer, request, heard).await;
             deliver(id, reply, &answers).await;
             id
         });
-        self.running.insert(id, running);
+        self.running.insert(id, Running { task, words });
+    }
+
+    /// Hands a word to a request. Who says more than anybody asked for is cut off; what is said to a
+    /// request that has ended is void.
+    async fn say(&mut self, id: u64, word: ExecInput) {
+        let Some(running) = self.running.get(&id) else { return };
+        if let Err(mpsc::error::TrySendError::Full(_)) = running.words.try_send(word) {
+            running.task.abort();
+            self.running.remove(&id);
+            let problem = "more was said than the command has room for";
+            self.refuse(id, tonic::Code::ResourceExhausted, problem).await;
+        }
     }
 
     async fn refuse(&self, id: u64, code: tonic::Code, message: &str) {

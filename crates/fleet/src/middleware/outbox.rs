@@ -5,8 +5,9 @@
 //! takes the place of everything. So an agent that does not read costs nobody anything.
 use indexmap::IndexMap;
 use orrery_proto::fleet::v1::{
-    AssignmentSet, DependencyState, DependencyStates, LogCancel, LogCredit, LogRequest,
-    ServerHello, ServerMessage, server_message::Message,
+    AssignmentSet, DependencyState, DependencyStates, ExecInput, ExecOrder, InstanceFiles,
+    LoadRequest, LogCancel, LogCredit, LogRequest, ServerHello, ServerMessage, exec_input,
+    server_message::Message,
 };
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -28,10 +29,19 @@ struct Pending {
     set: Option<AssignmentSet>,
     /// By instance id, in the order of the first unsent word about each.
     updates: IndexMap<String, Message>,
+    /// By instance id; they go after the copies that they are for.
+    files: IndexMap<String, InstanceFiles>,
     /// By the name of the stream.
     logs: IndexMap<String, LogOrders>,
+    /// By the name of the stream; as much as the commands have asked for.
+    execs: IndexMap<String, ExecOrder>,
+    /// Questions of which all but the newest few are void: who asked does not wait any more.
+    loads: Vec<LoadRequest>,
     closed: bool,
 }
+
+/// Questions about the load that wait for an agent to read them.
+const LOADS_MAX: usize = 8;
 
 /// What an agent is to be told about one stream of output.
 #[derive(Debug, Default)]
@@ -93,6 +103,14 @@ impl Pending {
                 let keyed = states.into_iter().map(|s| ((s.project, s.workload), s.state));
                 self.dependencies.extend(keyed);
             }
+            Message::Files(files) => drop(self.files.insert(files.id.clone(), files)),
+            Message::Exec(order) => self.exec(order),
+            Message::Load(request) => {
+                if LOADS_MAX <= self.loads.len() {
+                    self.loads.remove(0);
+                }
+                self.loads.push(request);
+            }
             Message::Set(set) => {
                 self.updates.clear();
                 self.set = Some(set);
@@ -122,7 +140,11 @@ impl Pending {
         let dependencies = self.take_dependencies().map(Message::Dependencies);
         let logs = std::mem::take(&mut self.logs).into_iter();
         let logs = logs.flat_map(|(stream, orders)| orders.messages(stream));
-        let messages = hello.into_iter().chain(dependencies).chain(set).chain(updates).chain(logs);
+        let files = std::mem::take(&mut self.files).into_values().map(Message::Files);
+        let execs = std::mem::take(&mut self.execs).into_values().map(Message::Exec);
+        let loads = std::mem::take(&mut self.loads).into_iter().map(Message::Load);
+        let messages = hello.into_iter().chain(dependencies).chain(set).chain(updates);
+        let messages = messages.chain(files).chain(logs).chain(execs).chain(loads);
         messages.map(|message| ServerMessage { message: Some(message) }).collect()
     }
 }
@@ -141,6 +163,28 @@ impl LogOrders {
 }
 
 impl Pending {
+    /// Words to a command are kept in their order, except that only the newest size of a terminal
+    /// matters and that credit adds up. What was cancelled before it began needs no word at all.
+    fn exec(&mut self, order: ExecOrder) {
+        let stream = order.stream.clone();
+        let cancelled = order.input.iter().any(is_cancel);
+        if cancelled && self.execs.get(&stream).is_some_and(|known| known.start.is_some()) {
+            self.execs.shift_remove(&stream);
+            return;
+        }
+        let known = self
+            .execs
+            .entry(stream.clone())
+            .or_insert_with(|| ExecOrder { stream, ..ExecOrder::default() });
+        if order.start.is_some() {
+            known.start = order.start;
+            known.id = order.id;
+        }
+        for word in order.input {
+            add_word(&mut known.input, word);
+        }
+    }
+
     fn log(&mut self, stream: &str) -> &mut LogOrders {
         self.logs.entry(stream.to_owned()).or_default()
     }
@@ -153,10 +197,52 @@ impl Pending {
     }
 }
 
+fn is_cancel(word: &ExecInput) -> bool {
+    matches!(word.message, Some(exec_input::Message::Cancel(_)))
+}
+
+fn add_word(words: &mut Vec<ExecInput>, word: ExecInput) {
+    match (words.last_mut().and_then(|last| last.message.as_mut()), &word.message) {
+        (Some(exec_input::Message::Credit(sum)), Some(exec_input::Message::Credit(more))) => {
+            *sum = sum.saturating_add(*more);
+        }
+        (Some(exec_input::Message::Resize(size)), Some(exec_input::Message::Resize(newer))) => {
+            *size = *newer;
+        }
+        (_, Some(exec_input::Message::Cancel(_))) => *words = vec![word],
+        (_, _) => words.push(word),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use orrery_proto::fleet::v1::{Assignment, Unassign};
+    use orrery_proto::fleet::v1::{Assignment, ExecStart, TerminalSize, Unassign};
+
+    #[tokio::test]
+    async fn words_to_a_command_keep_their_order_and_stay_few() {
+        use exec_input::Message as Word;
+        let size = |rows| Word::Resize(TerminalSize { rows, columns: 80 });
+        let order = |start: bool, words: Vec<Word>| {
+            let input = words.into_iter().map(|word| ExecInput { message: Some(word) }).collect();
+            let start = start.then(ExecStart::default);
+            let order = ExecOrder { stream: "s".into(), start, input, ..ExecOrder::default() };
+            ServerMessage { message: Some(Message::Exec(order)) }
+        };
+        let outbox = Outbox::default();
+        outbox.push([order(true, vec![Word::Credit(2)]), order(false, vec![Word::Credit(3)])]);
+        outbox
+            .push([order(false, vec![Word::Data(vec![1]), size(1)]), order(false, vec![size(2)])]);
+        let words = vec![Word::Credit(5), Word::Data(vec![1]), size(2)];
+        assert_eq!(outbox.next().await, Some(vec![order(true, words)]));
+        outbox.push([
+            order(false, vec![Word::Data(vec![1])]),
+            order(false, vec![Word::Cancel(true)]),
+        ]);
+        assert_eq!(outbox.next().await, Some(vec![order(false, vec![Word::Cancel(true)])]));
+        outbox.push([order(true, vec![]), order(false, vec![Word::Cancel(true)]), unassign("a")]);
+        assert_eq!(outbox.next().await, Some(vec![unassign("a")]));
+    }
 
     fn assign(id: &str, generation: i64) -> ServerMessage {
         let assignment = Assignment { id: id.into(), generation, ..Assignment::default() };

@@ -72,6 +72,11 @@ impl Senders {
         }
     }
 
+    /// The names of all agents that are connected here.
+    pub fn names(&self) -> Vec<String> {
+        self.sessions.lock().keys().cloned().collect()
+    }
+
     pub fn len(&self) -> usize {
         self.sessions.lock().len()
     }

@@ -1,13 +1,15 @@
 //! The workload controller: asks the plan and does what it says.
+use super::files::{SecretUsers, revision};
 use super::graph::Graph;
-use super::placement::Seat;
+use super::ledger::Ledger;
+use super::placement::{Amounts, Seat};
 use super::plan::Surroundings;
 use super::{AGENT_FINALIZER, INSTANCES_FINALIZER, plan, summary};
 use async_trait::async_trait;
 use orrery_api::Object;
 use orrery_hub::{ApplyOptions, Clock, Error, Hub, ObjectName, Precondition, Resources};
 use orrery_proto::apps::v1::{Workload, WorkloadInstance};
-use orrery_proto::core::v1::Project;
+use orrery_proto::core::v1::{Project, Secret};
 use orrery_proto::infra::v1::Node;
 use orrery_proto::meta::v1::ObjectMeta;
 use orrery_runtime::{Next, Reconciler, View};
@@ -20,7 +22,10 @@ pub struct Views {
     pub workloads: Arc<View<Workload>>,
     pub instances: Arc<View<WorkloadInstance>>,
     pub nodes: Arc<View<Node>>,
+    pub secrets: Arc<View<Secret>>,
     pub graph: Arc<Graph>,
+    pub ledger: Arc<Ledger>,
+    pub secret_users: Arc<SecretUsers>,
 }
 
 pub struct WorkloadReconciler {
@@ -57,7 +62,10 @@ impl WorkloadReconciler {
         // In a circle nobody can go first.
         let held = deleting(&workload.metadata) && cycle.is_none();
         let goes_first = if held { self.goes_first(key).await? } else { None };
-        Ok(Surroundings { nodes: self.nodes(workload, copies), cycle, goes_first })
+        let files = workload.spec.as_ref().map(|spec| spec.files.as_slice()).unwrap_or_default();
+        let files_revision = revision(&key.project, files, |name| self.views.secrets.get(name));
+        let nodes = self.nodes(workload, copies);
+        Ok(Surroundings { nodes, cycle, goes_first, files_revision })
     }
 
     /// The nodes that matter: those that are named or run a copy, and all of them only when labels
@@ -65,14 +73,18 @@ impl WorkloadReconciler {
     fn nodes(&self, workload: &Workload, copies: &[WorkloadInstance]) -> BTreeMap<String, Seat> {
         let placement = workload.spec.as_ref().and_then(|spec| spec.placement.as_ref());
         if placement.is_some_and(|placement| placement.selector.is_some()) {
-            let seat = |(name, node): (ObjectName, Arc<Node>)| (name.name, Seat::of(&node));
+            let used = self.views.ledger.all();
+            let seat = |(name, node): (ObjectName, Arc<Node>)| {
+                let used = used.get(&name.name).copied().unwrap_or_default();
+                (name.name, Seat::of(&node, used))
+            };
             return self.views.nodes.all().into_iter().map(seat).collect();
         }
         let named = placement.into_iter().flat_map(|placement| &placement.nodes);
         let used = copies.iter().filter_map(|copy| copy.spec.as_ref()?.node.as_ref());
         let seat = |name: &String| {
             let node = self.views.nodes.get(&ObjectName::new("", name))?;
-            Some((name.clone(), Seat::of(&node)))
+            Some((name.clone(), Seat::of(&node, self.views.ledger.used(name))))
         };
         named.chain(used).filter_map(seat).collect()
     }
@@ -107,11 +119,36 @@ impl WorkloadReconciler {
         }
     }
 
+    /// Plans, and speaks for the room that new copies need before anybody else can plan with it.
+    async fn plan(
+        &self,
+        key: &ObjectName,
+        workload: &Workload,
+        copies: &[WorkloadInstance],
+    ) -> Result<plan::Plan, Error> {
+        let resources = workload.spec.as_ref().and_then(|spec| spec.resources.as_ref());
+        let asks = Amounts::requested(resources) != Amounts::default();
+        let _turn = if asks { Some(self.views.ledger.turn.lock().await) } else { None };
+        let around = self.surroundings(key, workload, copies).await?;
+        let plan = plan::plan(workload, copies, &around);
+        let starved = asks && matches!(plan.obstacle, Some(plan::Obstacle::TooFewNodes(_)));
+        self.views.ledger.starve(key, starved);
+        for (name, spec) in plan.create.iter().filter(|_| asks).filter_map(reservation) {
+            self.views.ledger.reserve(&ObjectName::new(&key.project, name), spec);
+        }
+        Ok(plan)
+    }
+
     async fn carry_out(&self, project: &str, plan: &plan::Plan) -> Result<(), Error> {
-        for instance in &plan.create {
+        for (at, instance) in plan.create.iter().enumerate() {
             match self.instances.create(instance).await {
                 Ok(_) | Err(Error::AlreadyExists { .. }) => {}
-                Err(error) => return Err(error),
+                Err(error) => {
+                    for (name, _) in plan.create.iter().skip(at).filter_map(reservation) {
+                        self.views.ledger.give_back(&ObjectName::new(project, name));
+                    }
+                    return Err(error);
+                }
             }
         }
         for instance in &plan.update {
@@ -136,10 +173,12 @@ impl Reconciler<ObjectName> for WorkloadReconciler {
     type Error = Error;
 
     async fn reconcile(&self, key: &ObjectName) -> Result<Next, Error> {
-        let Some(workload) = self.workloads.find(key).await? else { return Ok(Next::AwaitChange) };
+        let Some(workload) = self.workloads.find(key).await? else {
+            self.views.ledger.starve(key, false);
+            return Ok(Next::AwaitChange);
+        };
         let copies = self.copies(key);
-        let around = self.surroundings(key, &workload, &copies).await?;
-        let plan = plan::plan(&workload, &copies, &around);
+        let plan = self.plan(key, &workload, &copies).await?;
         self.carry_out(&key.project, &plan).await?;
         if plan.finished {
             ignore_gone(release(&self.workloads, key, INSTANCES_FINALIZER).await)?;
@@ -153,6 +192,12 @@ impl Reconciler<ObjectName> for WorkloadReconciler {
         }
         Ok(Next::AwaitChange)
     }
+}
+
+fn reservation(
+    copy: &WorkloadInstance,
+) -> Option<(&str, &orrery_proto::apps::v1::WorkloadInstanceSpec)> {
+    Some((copy.metadata.as_ref()?.name.as_str(), copy.spec.as_ref()?))
 }
 
 /// Takes a finalizer away from an object.

@@ -1,8 +1,11 @@
 //! Workloads and their copies: a pure plan, a pure summary, and a thin controller.
 pub mod controller;
+pub mod files;
 pub mod graph;
+pub mod ledger;
 pub mod placement;
 pub mod plan;
+pub mod rollout;
 pub mod summary;
 pub mod validate;
 pub mod watches;

@@ -3,7 +3,7 @@
 //! What runs stays where it is as long as its node is chosen: copies have state, and moving one
 //! costs more than an even spread is worth. Only what is missing is placed, on the chosen node with
 //! the fewest copies; only what is too many is taken away, from where it is missed least.
-use orrery_proto::apps::v1::{NodeSelector, Placement};
+use orrery_proto::apps::v1::{NodeSelector, Placement, Resources};
 use orrery_proto::infra::v1::Node;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +14,54 @@ pub struct Seat {
     pub ready: bool,
     pub cordoned: bool,
     pub runtimes: BTreeSet<String>,
+    /// What copies can still have of it; nothing when its agent does not say how much it has.
+    pub free: Option<Amounts>,
+}
+
+/// Amounts of what a node has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amounts {
+    pub cpu_millis: i64,
+    pub memory_mib: i64,
+}
+
+impl Amounts {
+    /// What a copy asks for.
+    pub fn requested(resources: Option<&Resources>) -> Self {
+        let requests = resources.and_then(|resources| resources.requests.as_ref());
+        requests.map_or_else(Self::default, |requests| Self {
+            cpu_millis: requests.cpu_millis(),
+            memory_mib: requests.memory_mib(),
+        })
+    }
+
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            cpu_millis: self.cpu_millis.saturating_add(other.cpu_millis),
+            memory_mib: self.memory_mib.saturating_add(other.memory_mib),
+        }
+    }
+
+    pub fn minus(self, other: Self) -> Self {
+        Self {
+            cpu_millis: self.cpu_millis.saturating_sub(other.cpu_millis),
+            memory_mib: self.memory_mib.saturating_sub(other.memory_mib),
+        }
+    }
+
+    /// Whether so much is there. Nothing fits everywhere, even where too much was given away.
+    fn fits(self, room: Self) -> bool {
+        let enough = |asked: i64, there: i64| asked == 0 || asked <= there;
+        enough(self.cpu_millis, room.cpu_millis) && enough(self.memory_mib, room.memory_mib)
+    }
+}
+
+/// What a copy asks of its node.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Needs<'a> {
+    /// The runtime, as agents name it.
+    pub runtime: &'a str,
+    pub amounts: Amounts,
 }
 
 /// One copy on one node.
@@ -44,7 +92,8 @@ pub struct Placed {
 }
 
 impl Seat {
-    pub fn of(node: &Node) -> Self {
+    /// `used` is what copies on it have asked for.
+    pub fn of(node: &Node, used: Amounts) -> Self {
         let metadata = node.metadata.clone().unwrap_or_default();
         let status = node.status.clone().unwrap_or_default();
         Self {
@@ -52,7 +101,15 @@ impl Seat {
             ready: status.state == "Ready" && metadata.deletion_timestamp.is_none(),
             cordoned: node.spec.as_ref().is_some_and(|spec| spec.unschedulable()),
             runtimes: status.runtimes.into_iter().collect(),
+            free: status.allocatable.map(|all| {
+                let all = Amounts { cpu_millis: all.cpu_millis, memory_mib: all.memory_mib };
+                all.minus(used)
+            }),
         }
+    }
+
+    fn has_room(&self, amounts: Amounts) -> bool {
+        self.free.is_none_or(|free| amounts.fits(free))
     }
 
     fn is_chosen_by(&self, selector: &NodeSelector) -> bool {
@@ -67,15 +124,15 @@ impl Seat {
 /// Decides. The same question has the same answer, and the answer leaves nothing to ask.
 pub fn place(
     placement: &Placement,
-    runtime: &str,
+    needs: Needs<'_>,
     present: &Present,
     nodes: &BTreeMap<String, Seat>,
 ) -> Placed {
     match &placement.selector {
-        None => by_name(&placement.nodes, present, nodes),
+        None => by_name(&placement.nodes, needs, present, nodes),
         Some(selector) => {
             let chosen = nodes.iter().filter(|(_, seat)| seat.is_chosen_by(selector));
-            let choice = Choice { runtime, present, seats: chosen.collect() };
+            let choice = Choice { needs, present, seats: chosen.collect() };
             match placement.replicas {
                 None => choice.one_on_each(selector),
                 Some(replicas) => choice.spread(selector, usize::try_from(replicas).unwrap_or(0)),
@@ -85,27 +142,34 @@ pub fn place(
 }
 
 /// A node that never connected is named on purpose: it may be about to.
-fn by_name(names: &[String], present: &Present, nodes: &BTreeMap<String, Seat>) -> Placed {
+fn by_name(
+    names: &[String],
+    needs: Needs<'_>,
+    present: &Present,
+    nodes: &BTreeMap<String, Seat>,
+) -> Placed {
     let mut placed = Placed { desired: names.len(), ..Placed::default() };
-    let mut closed = Vec::new();
+    let (mut closed, mut full) = (Vec::new(), Vec::new());
     for node in names {
         let slot = Slot { node: node.clone(), copy: 0 };
-        let cordoned = nodes.get(node).is_some_and(|seat| seat.cordoned);
-        if cordoned && !present.staying.contains(&slot) {
-            closed.push(format!("{node:?}"));
-        } else {
-            placed.slots.insert(slot);
+        let seat = nodes.get(node).filter(|_| !present.staying.contains(&slot));
+        match seat {
+            Some(seat) if seat.cordoned => closed.push(format!("{node:?}")),
+            Some(seat) if !seat.has_room(needs.amounts) => full.push(format!("{node:?}")),
+            Some(_) | None => drop(placed.slots.insert(slot)),
         }
     }
-    if !closed.is_empty() {
-        placed.shortage = Some(format!("cordoned, and takes nothing new: {}", closed.join(", ")));
-    }
+    let causes = [("cordoned, and takes nothing new", closed), ("has too little room", full)];
+    let causes = causes.into_iter().filter(|(_, nodes)| !nodes.is_empty());
+    let causes: Vec<String> =
+        causes.map(|(why, nodes)| format!("{why}: {}", nodes.join(", "))).collect();
+    placed.shortage = (!causes.is_empty()).then(|| causes.join("; "));
     placed
 }
 
 /// The nodes that a selector has chosen.
 struct Choice<'a> {
-    runtime: &'a str,
+    needs: Needs<'a>,
     present: &'a Present,
     seats: BTreeMap<&'a String, &'a Seat>,
 }
@@ -117,9 +181,10 @@ impl Choice<'_> {
     }
 
     /// The nodes that take new copies.
-    fn open(&self) -> impl Iterator<Item = &String> {
-        let open = self.seats.iter().filter(|(_, seat)| seat.takes(self.runtime));
-        open.map(|(name, _)| *name)
+    fn open(&self) -> impl Iterator<Item = (&String, &Seat)> {
+        let takes =
+            |seat: &Seat| seat.takes(self.needs.runtime) && seat.has_room(self.needs.amounts);
+        self.seats.iter().filter(move |(_, seat)| takes(seat)).map(|(name, seat)| (*name, *seat))
     }
 
     fn one_on_each(&self, selector: &NodeSelector) -> Placed {
@@ -131,8 +196,8 @@ impl Choice<'_> {
             }
         }
         let missing: Vec<_> =
-            self.open().filter(|node| !slots.iter().any(|slot| slot.node == **node)).collect();
-        for node in missing {
+            self.open().filter(|(node, _)| !slots.iter().any(|slot| slot.node == **node)).collect();
+        for (node, _) in missing {
             let slot = self.free_slot(node, &slots);
             slots.insert(slot);
         }
@@ -172,13 +237,19 @@ impl Choice<'_> {
     fn fill_up(&self, slots: &mut BTreeSet<Slot>, replicas: usize) {
         let load = load(slots);
         let count = |node: &String| load.get(node).copied().unwrap_or(0);
+        let mut room: BTreeMap<&String, Option<Amounts>> =
+            self.open().map(|(node, seat)| (node, seat.free)).collect();
         let mut order: BTreeSet<(usize, &String)> =
-            self.open().map(|node| (count(node), node)).collect();
+            room.keys().map(|node| (count(node), *node)).collect();
         while slots.len() < replicas {
             let Some((count, node)) = order.pop_first() else { return };
             let slot = self.free_slot(node, slots);
             slots.insert(slot);
-            order.insert((count + 1, node));
+            let left = room.entry(node).or_default();
+            *left = left.map(|left| left.minus(self.needs.amounts));
+            if left.is_none_or(|left| self.needs.amounts.fits(left)) {
+                order.insert((count + 1, node));
+            }
         }
     }
 
@@ -204,11 +275,15 @@ impl Choice<'_> {
         let count = |which: fn(&Seat) -> bool| self.seats.values().filter(|s| which(s)).count();
         let gone = count(|seat| !seat.ready);
         let cordoned = count(|seat| seat.ready && seat.cordoned);
-        let unable = self.seats.len() - gone - cordoned;
+        let runtime = self.needs.runtime;
+        let open = self.seats.values().filter(|seat| seat.ready && !seat.cordoned);
+        let able = open.filter(|seat| seat.runtimes.contains(runtime)).count();
+        let unable = self.seats.len() - gone - cordoned - able;
         let causes = [
             (gone, "not connected".to_owned()),
             (cordoned, "cordoned".to_owned()),
-            (unable, format!("without the runtime {:?}", self.runtime)),
+            (unable, format!("without the runtime {runtime:?}")),
+            (able, "with too little room".to_owned()),
         ];
         let causes = causes.into_iter().filter(|(number, _)| 0 < *number);
         let causes: Vec<String> = causes.map(|(number, why)| format!("{number} {why}")).collect();

@@ -1,6 +1,7 @@
 //! Which copies of a workload there should be: pure.
 use super::AGENT_FINALIZER;
-use super::placement::{Present, Seat, Slot, place};
+use super::placement::{Amounts, Needs, Present, Seat, Slot, place};
+use super::rollout::{self, Candidate};
 use orrery_proto::apps::v1::{
     Workload, WorkloadInstance, WorkloadInstanceSpec, WorkloadInstanceStatus, WorkloadSpec,
     workload_instance_spec, workload_spec,
@@ -14,8 +15,10 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Plan {
     /// Copies that are missing.
     pub create: Vec<WorkloadInstance>,
-    /// Copies whose assignment changed.
+    /// Copies whose assignment changes now.
     pub update: Vec<WorkloadInstance>,
+    /// Names of all copies that are not what is asked for yet.
+    pub outdated: BTreeSet<String>,
     /// Names of copies that are too many.
     pub delete: Vec<String>,
     /// Names of copies that no agent will ever stop, because none of that name ever connected.
@@ -51,6 +54,8 @@ pub struct Surroundings {
     pub cycle: Option<Vec<String>>,
     /// A workload that depends on this one and is on its way out too.
     pub goes_first: Option<String>,
+    /// Changes with the content of its files.
+    pub files_revision: Option<String>,
 }
 
 /// Decides. `instances` are all copies of this workload.
@@ -64,23 +69,28 @@ pub fn plan(workload: &Workload, instances: &[WorkloadInstance], around: &Surrou
     let wanted =
         if deleting { BTreeMap::new() } else { wanted(workload, instances, around, &mut plan) };
     let mut present = BTreeSet::new();
+    let mut staying = Vec::new();
     for instance in instances {
         let name = &meta(&instance.metadata).name;
         present.insert(name.as_str());
-        judge(&mut plan, instance, wanted.get(name), &around.nodes);
+        staying.extend(judge(&mut plan, instance, wanted.get(name), &around.nodes));
     }
+    let strategy = workload.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref());
+    let outdated = staying.iter().filter(|copy| rollout::is_outdated(copy));
+    plan.outdated = outdated.map(|copy| meta(&copy.there.metadata).name.clone()).collect();
+    plan.update = rollout::updates(strategy, &staying);
     let missing = wanted.iter().filter(|(name, _)| !present.contains(name.as_str()));
     plan.create = missing.map(|(_, instance)| instance.clone()).collect();
     plan
 }
 
-/// What becomes of a copy that is there.
-fn judge(
+/// What becomes of a copy that is there; returned when it stays.
+fn judge<'a>(
     plan: &mut Plan,
-    instance: &WorkloadInstance,
-    wanted: Option<&WorkloadInstance>,
+    instance: &'a WorkloadInstance,
+    wanted: Option<&'a WorkloadInstance>,
     nodes: &BTreeMap<String, Seat>,
-) {
+) -> Option<Candidate<'a>> {
     let metadata = meta(&instance.metadata);
     let name = metadata.name.clone();
     let node = instance.spec.as_ref().map_or("", WorkloadInstanceSpec::node);
@@ -90,20 +100,18 @@ fn judge(
         if held && !known {
             plan.release.push(name);
         }
-        return;
+        return None;
     }
-    match wanted {
-        None => plan.delete.push(name),
-        Some(wanted) => {
-            if wanted.spec != instance.spec {
-                plan.update.push(wanted.clone());
-            }
-            if instance.status.is_none() {
-                let status = Some(introduction(node, known));
-                plan.introduce.push(WorkloadInstance { status, ..instance.clone() });
-            }
-        }
+    let Some(wanted) = wanted else {
+        plan.delete.push(name);
+        return None;
+    };
+    if instance.status.is_none() {
+        let status = Some(introduction(node, known));
+        plan.introduce.push(WorkloadInstance { status, ..instance.clone() });
     }
+    let reachable = nodes.get(node).is_some_and(|seat| seat.ready);
+    Some(Candidate { there: instance, wanted, reachable })
 }
 
 fn introduction(node: &str, known: bool) -> WorkloadInstanceStatus {
@@ -130,7 +138,9 @@ fn wanted(
     let Some(spec) = &workload.spec else { return BTreeMap::new() };
     let placement = spec.placement.clone().unwrap_or_default();
     let present = present(instances);
-    let mut placed = place(&placement, runtime_name(spec), &present, &around.nodes);
+    let amounts = Amounts::requested(spec.resources.as_ref());
+    let needs = Needs { runtime: runtime_name(spec), amounts };
+    let mut placed = place(&placement, needs, &present, &around.nodes);
     plan.desired = placed.desired;
     plan.obstacle = placed.shortage.map(Obstacle::TooFewNodes);
     if let Some(cycle) = &around.cycle {
@@ -138,7 +148,13 @@ fn wanted(
         placed.slots.retain(|slot| present.staying.contains(slot));
         plan.obstacle = Some(Obstacle::Cycle(cycle.clone()));
     }
-    let named = |slot: &Slot| (instance_name(workload, slot), instance(workload, slot));
+    let named = |slot: &Slot| {
+        let mut copy = instance(workload, slot);
+        if let Some(spec) = &mut copy.spec {
+            spec.files_revision.clone_from(&around.files_revision);
+        }
+        (instance_name(workload, slot), copy)
+    };
     placed.slots.iter().map(named).collect()
 }
 
@@ -158,6 +174,7 @@ fn present(instances: &[WorkloadInstance]) -> Present {
 fn runtime_name(spec: &WorkloadSpec) -> &'static str {
     match &spec.runtime {
         Some(workload_spec::Runtime::Process(_)) => "process",
+        Some(workload_spec::Runtime::Podman(_)) => "podman",
         // Refused before it is stored; no node has a runtime without a name.
         None => "",
     }
@@ -193,6 +210,7 @@ fn assignment(workload: &Workload, slot: &Slot) -> WorkloadInstanceSpec {
         workload_spec::Runtime::Process(process) => {
             workload_instance_spec::Runtime::Process(process)
         }
+        workload_spec::Runtime::Podman(podman) => workload_instance_spec::Runtime::Podman(podman),
     });
     WorkloadInstanceSpec {
         workload: Some(meta(&workload.metadata).name.clone()),
@@ -203,6 +221,12 @@ fn assignment(workload: &Workload, slot: &Slot) -> WorkloadInstanceSpec {
         runtime,
         copy: (0 < slot.copy).then_some(slot.copy),
         depends_on: spec.depends_on,
+        resources: spec.resources,
+        readiness_probe: spec.readiness_probe,
+        liveness_probe: spec.liveness_probe,
+        files: spec.files,
+        files_revision: None,
+        held: None,
         volumes: spec.volumes,
     }
 }

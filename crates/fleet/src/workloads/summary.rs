@@ -1,5 +1,6 @@
 //! The state of a workload as the sum of its copies: pure.
 use super::plan::{Obstacle, Plan};
+use super::rollout;
 use orrery_proto::apps::v1::{Workload, WorkloadInstance, WorkloadInstanceStatus, WorkloadStatus};
 use orrery_proto::meta::v1::Condition;
 use orrery_runtime::conditions;
@@ -100,17 +101,8 @@ fn ready(
     plan: &Plan,
     generation: i64,
 ) -> Condition {
-    let changing =
-        |instance: &WorkloadInstance| plan.update.iter().any(|next| name(next) == name(instance));
     let current = |instance: &&&WorkloadInstance| {
-        if changing(instance) {
-            return false;
-        }
-        let generation = instance.metadata.as_ref().map_or(0, |meta| meta.generation);
-        instance.status.as_ref().is_some_and(|status| {
-            status.observed_generation == generation
-                && matches!(status.state.as_str(), "Running" | "Succeeded")
-        })
+        !plan.outdated.contains(name(instance)) && rollout::is_available(instance)
     };
     let good = count(kept.iter().filter(current).count());
     let ready = status.state != "Stopping" && good == status.desired;
@@ -209,7 +201,7 @@ mod tests {
         let status = summarize(&workload, &[old.clone()], &plan, Timestamp::default());
         assert_eq!((status.state.as_str(), status.running), ("Pending", 0));
         assert_eq!(status.conditions[0].status, "False");
-        let plan = Plan { desired: 1, update: vec![old.clone()], ..Plan::default() };
+        let plan = Plan { desired: 1, outdated: ["web-old".into()].into(), ..Plan::default() };
         let status = summarize(&workload, &[old], &plan, Timestamp::default());
         assert_eq!(status.conditions[0].status, "False", "it does not run what is asked for yet");
     }

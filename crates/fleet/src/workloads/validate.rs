@@ -1,6 +1,6 @@
 //! What the definition of a workload cannot say with options alone.
 use orrery_api::{Object, Reason, Violation};
-use orrery_proto::apps::v1::{Placement, Workload};
+use orrery_proto::apps::v1::{File, Placement, Podman, Workload, WorkloadSpec, workload_spec};
 
 /// Refuses what could never run.
 pub fn workload(object: &Object, _old: Option<&Object>) -> Vec<Violation> {
@@ -15,7 +15,44 @@ pub fn workload(object: &Object, _old: Option<&Object>) -> Vec<Violation> {
             found.push(Violation::invalid(path, format_args!("{:?}", needed.workload()), why));
         }
     }
+    found.extend(files(spec));
+    if let Some(workload_spec::Runtime::Podman(podman)) = &spec.runtime {
+        found.extend(ports(podman));
+    }
     found
+}
+
+/// A path stays below the folder of files; only a container can have files elsewhere.
+fn files(spec: &WorkloadSpec) -> Vec<Violation> {
+    let contained = matches!(spec.runtime, Some(workload_spec::Runtime::Podman(_)));
+    let problem = |file: &File| {
+        let path = file.path();
+        let parts = path.trim_start_matches('/').split('/');
+        if path.starts_with('/') && !contained {
+            return Some("must be relative: a process finds its files below ORRERY_FILES");
+        }
+        let plain = parts.into_iter().all(|part| !matches!(part, "" | "." | ".."));
+        (!plain || path.contains(':'))
+            .then_some("must be a plain path, without . and .. and colons")
+    };
+    let found = spec.files.iter().enumerate().filter_map(|(number, file)| {
+        let path = format!("spec.files[{number}].path");
+        Some(Violation::invalid(path, format_args!("{:?}", file.path()), problem(file)?))
+    });
+    found.collect()
+}
+
+/// Ports are mapped where a container has a network of its own.
+fn ports(podman: &Podman) -> Vec<Violation> {
+    match podman.network.as_deref() {
+        Some(network @ ("host" | "none")) if !podman.ports.is_empty() => {
+            let why = format!(
+                "must not be given with the network {network:?}, which has no ports to map"
+            );
+            vec![Violation::new("spec.podman.ports", Reason::Forbidden, &why)]
+        }
+        Some(_) | None => Vec::new(),
+    }
 }
 
 fn placement(placement: &Placement) -> Vec<Violation> {
@@ -50,6 +87,38 @@ mod tests {
         let found = placement(&Placement { nodes, selector, replicas });
         let paths: Vec<&str> = found.iter().map(|violation| violation.path.as_str()).collect();
         assert_eq!(paths.join(" "), expect);
+    }
+
+    #[track_caller]
+    fn check_file(path: &str, contained: bool, good: bool) {
+        let file = File { path: Some(path.into()), ..File::default() };
+        let runtime = contained.then(|| workload_spec::Runtime::Podman(Podman::default()));
+        let spec = WorkloadSpec { files: vec![file], runtime, ..WorkloadSpec::default() };
+        assert_eq!(files(&spec).is_empty(), good, "{path}");
+    }
+
+    #[test]
+    fn files_stay_where_they_belong() {
+        check_file("key", false, true);
+        check_file("a/b.c", false, true);
+        check_file("/etc/x", false, false);
+        check_file("/etc/x", true, true);
+        check_file("../x", true, false);
+        check_file("a//b", true, false);
+        check_file("a:b", true, false);
+        check_file("/", true, false);
+    }
+
+    #[test]
+    fn ports_need_a_network_of_their_own() {
+        let port = orrery_proto::apps::v1::PortMapping::default();
+        let podman = |network: Option<&str>| Podman {
+            network: network.map(str::to_owned),
+            ports: vec![port.clone()],
+            ..Podman::default()
+        };
+        assert!(ports(&podman(None)).is_empty() && ports(&podman(Some("mine"))).is_empty());
+        assert_eq!(ports(&podman(Some("host"))).len() + ports(&podman(Some("none"))).len(), 2);
     }
 
     #[test]

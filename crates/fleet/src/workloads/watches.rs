@@ -1,9 +1,12 @@
 //! What the workload controller watches, and what each change makes it look at again.
 use super::controller::{Views, WorkloadReconciler};
+use super::files::SecretUsers;
 use super::graph::Graph;
-use super::placement::Seat;
+use super::ledger::Ledger;
+use super::placement::{Amounts, Seat};
 use orrery_hub::{Error, Hub, ObjectName};
 use orrery_proto::apps::v1::{Workload, WorkloadInstance, WorkloadInstanceSpec};
+use orrery_proto::core::v1::Secret;
 use orrery_proto::infra::v1::Node;
 use orrery_runtime::{Change, Controller, Reflector};
 use std::sync::Arc;
@@ -16,6 +19,7 @@ pub struct Watches {
     pub workloads: Reflector<Workload>,
     pub instances: Reflector<WorkloadInstance>,
     pub nodes: Reflector<Node>,
+    pub secrets: Reflector<Secret>,
 }
 
 impl Watches {
@@ -24,6 +28,7 @@ impl Watches {
             workloads: Reflector::indexed(hub.resources()?, by_selector),
             instances: Reflector::indexed(hub.resources()?, by_workload),
             nodes: Reflector::new(hub.resources()?),
+            secrets: Reflector::new(hub.resources()?),
         })
     }
 
@@ -37,11 +42,17 @@ impl Watches {
             workloads: self.workloads.view(),
             instances: self.instances.view(),
             nodes: self.nodes.view(),
+            secrets: self.secrets.view(),
             graph: graph.clone(),
+            ledger: Arc::new(Ledger::default()),
+            secret_users: Arc::new(SecretUsers::default()),
         };
+        let (ledger, users) = (views.ledger.clone(), views.secret_users.clone());
         let controller = Controller::new("workloads", WorkloadReconciler::new(hub, views)?);
         let queue = controller.queue();
+        let feed = users.clone();
         self.workloads.on_change(move |change| {
+            feed.take(change);
             queue.add(change.name.clone());
             graph.take(change).into_iter().for_each(|concerned| queue.add(concerned));
         });
@@ -51,10 +62,18 @@ impl Watches {
             for key in change.old.iter().chain(&change.new).filter_map(workload) {
                 queue.add(key);
             }
+            // Room that became free is for those who wait for some.
+            ledger.take(change).into_iter().for_each(|starved| queue.add(starved));
+        });
+        let queue = controller.queue();
+        self.secrets.on_change(move |change: &Change<Secret>| {
+            users.of(&change.name).into_iter().for_each(|user| queue.add(user));
         });
         let (queue, placed) = (controller.queue(), self.workloads.view());
         self.nodes.on_change(move |change: &Change<Node>| {
-            let seat = |node: &Option<Arc<Node>>| node.as_deref().map(Seat::of);
+            let seat = |node: &Option<Arc<Node>>| {
+                node.as_deref().map(|node| Seat::of(node, Amounts::default()))
+            };
             if seat(&change.old) != seat(&change.new) {
                 let concerned = placed.indexed(BY_SELECTOR).into_iter();
                 concerned.for_each(|(workload, _)| queue.add(workload));

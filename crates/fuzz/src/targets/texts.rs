@@ -11,7 +11,7 @@ fn text(bytes: &[u8]) -> Option<&str> {
 
 pub fn label_selector(bytes: &[u8]) {
     let Some(Ok(selector)) = text(bytes).map(LabelSelector::parse) else { return };
-    let labels = |key: &str| (key.len() % 2 == 0).then_some("b");
+    let labels = |key: &str| key.len().is_multiple_of(2).then_some("b");
     let _ = selector.matches_labels(labels);
     assert!(
         !selector.is_empty() || selector.matches_labels(|_| None),

@@ -1,5 +1,6 @@
 //! What every server does for the drivers that are connected to it.
 use super::driver_objects::{Held, Publisher};
+use super::joining::Authority;
 use super::sources::Sources;
 use super::terms::Speaker;
 use super::views::{Views, Watches};
@@ -19,6 +20,8 @@ pub struct EdgeOptions {
     pub server: String,
     /// The name of a server's own lease, which ends with it.
     pub server_lease: fn(&str) -> String,
+    /// Who signs the certificates of machines' agents.
+    pub authority: Authority,
 }
 
 pub struct Edge {
@@ -26,6 +29,7 @@ pub struct Edge {
     views: Arc<Views>,
     synced: Vec<watch::Receiver<bool>>,
     server_lease: fn(&str) -> String,
+    authority: Authority,
 }
 
 impl Edge {
@@ -47,6 +51,7 @@ impl Edge {
             views: views.clone(),
             held,
             server: options.server,
+            authority: options.authority.clone(),
         };
         let synced = watches.spawn(tasks);
         let (stop, known) = (tasks.stop_token(), synced.clone());
@@ -62,8 +67,8 @@ impl Edge {
             ending.shutdown().await;
             Ok::<(), std::convert::Infallible>(())
         });
-        let server_lease = options.server_lease;
-        Ok(Arc::new(Self { drivers, views, synced, server_lease }))
+        let (server_lease, authority) = (options.server_lease, options.authority);
+        Ok(Arc::new(Self { drivers, views, synced, server_lease, authority }))
     }
 
     pub fn drivers(&self) -> &Drivers {
@@ -76,6 +81,10 @@ impl Edge {
 
     pub(super) fn synced(&self) -> Vec<watch::Receiver<bool>> {
         self.synced.clone()
+    }
+
+    pub(super) fn authority(&self) -> Authority {
+        self.authority.clone()
     }
 
     pub(super) fn server_lease(&self) -> fn(&str) -> String {

@@ -49,7 +49,7 @@ pub fn spawn(hub: &Hub, edge: &Edge, tasks: &mut Tasks) -> Result<(), Error> {
     let deployments = DeploymentReconciler::new(hub, views)?;
     let deployments = Controller::new("machine-deployments", deployments);
     let classes = Controller::new("machine-classes", classes);
-    let machines = Machines::new(hub, edge.views().clone())?;
+    let machines = Machines::new(hub, edge.views().clone(), edge.authority())?;
     let unserved = MachineReconciler::unserved(machines, Arc::new(Nobody), watches.drivers.view());
     let unserved = Controller::new("machines-without-driver", unserved);
     watches.follow_sets(&sets.queue(), &deployments.queue());

@@ -1,4 +1,5 @@
 //! Machines in the hub: the world of the machine controller.
+use super::joining::{Authority, Joining};
 use super::nodes::{Found, Nodes};
 use super::record;
 use super::refs::{self, MACHINE_FINALIZER, is_going, meta, reference, seconds};
@@ -6,7 +7,7 @@ use super::views::Views;
 use super::{HubClock, freeze, ignore_gone, outcome, unavailable};
 use crate::controller::machine::{MachineObject, MachineWorld};
 use crate::controller::{self, Provider, WorldError};
-use crate::drivers::{DriverKey, Target};
+use crate::drivers::{DriverKey, SecretRef, Target};
 use crate::plan::Reason;
 use crate::plan::machine::{Limits, NodeHealth, Phase, Record, Wanted};
 use async_trait::async_trait;
@@ -29,16 +30,18 @@ pub struct Machines {
     hub: Hub,
     machines: Resources<Machine>,
     nodes: Nodes,
+    joining: Joining,
     views: Arc<Views>,
     recorder: Recorder,
 }
 
 impl Machines {
-    pub fn new(hub: &Hub, views: Arc<Views>) -> Result<Self, Error> {
+    pub fn new(hub: &Hub, views: Arc<Views>, authority: Authority) -> Result<Self, Error> {
         Ok(Self {
             hub: hub.clone(),
             machines: hub.resources()?,
             nodes: Nodes::new(hub, views.clone())?,
+            joining: Joining::new(hub, authority)?,
             recorder: Recorder::new(hub, SOURCE)?,
             views,
         })
@@ -166,6 +169,15 @@ impl InProject<'_> {
         Ok(Some(found))
     }
 
+    /// What its agent joins with, for a machine that is to be made.
+    async fn bootstrap(&self, machine: &Machine) -> Result<Option<SecretRef>, WorldError> {
+        let made = machine.status.as_ref().is_some_and(|it| !it.provider_id.is_empty());
+        if made || is_going(&machine.metadata) {
+            return Ok(None);
+        }
+        self.all.joining.bootstrap(machine).await.map_err(unavailable)
+    }
+
     fn status(&self, machine: &Machine, record: &Record) -> MachineStatus {
         let mut status = record::write(record, machine.status.clone().unwrap_or_default());
         if let Some(found) = self.all.nodes.find(machine).filter(|_| record.joined) {
@@ -250,7 +262,7 @@ impl MachineWorld for InProject<'_> {
             drained: self.all.nodes.is_drained(found.as_ref()),
             target,
             uid: meta(&machine.metadata).uid.clone(),
-            bootstrap: None,
+            bootstrap: self.bootstrap(&machine).await?,
             trace_parent: String::new(),
         }))
     }
@@ -296,6 +308,7 @@ impl MachineWorld for InProject<'_> {
     async fn forget(&self, name: &str) -> Result<(), WorldError> {
         let Some(machine) = self.read(name).await? else { return Ok(()) };
         self.all.nodes.remove(&machine).await.map_err(unavailable)?;
+        self.all.joining.forget(&machine).await.map_err(unavailable)?;
         let without = |meta: &mut ObjectMeta| meta.finalizers.retain(|it| it != MACHINE_FINALIZER);
         let released = self.all.machines.update_meta(&self.name(name), without).await;
         ignore_gone(released).map(|_| ()).map_err(unavailable)

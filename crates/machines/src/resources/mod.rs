@@ -16,6 +16,7 @@ mod deployments;
 mod driver_objects;
 mod edge;
 mod freeze;
+mod joining;
 mod leader;
 mod machines;
 mod nodes;
@@ -31,6 +32,7 @@ mod validate;
 mod views;
 
 pub use edge::{Edge, EdgeOptions};
+pub use joining::Authority;
 pub use leader::spawn as spawn_leader;
 pub use refs::{CLASS_FINALIZER, FROZEN_ANNOTATION, MACHINE_FINALIZER, NODE_MACHINE_LABEL};
 

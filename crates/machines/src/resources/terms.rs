@@ -1,5 +1,6 @@
 //! Speaking for the drivers that are connected here: one lease for each kind of them.
 use super::driver_objects::Held;
+use super::joining::Authority;
 use super::machines::{MachineReconciler, Machines};
 use super::orphans::Orphans;
 use super::refs::lease_name;
@@ -29,6 +30,7 @@ pub struct Speaker {
     pub views: Arc<Views>,
     pub held: Arc<Held>,
     pub server: String,
+    pub authority: Authority,
 }
 
 impl Speaker {
@@ -88,7 +90,7 @@ impl Speaker {
     async fn term(self, hub: &Hub, key: DriverKey, over: CancellationToken) -> Result<(), String> {
         let failed = |error: orrery_hub::Error| error.to_string();
         let provider: Arc<dyn Provider> = Arc::new(self.drivers.clone());
-        let machines = Machines::new(hub, self.views.clone()).map_err(failed)?;
+        let machines = Machines::new(hub, self.views.clone(), self.authority.clone()).map_err(failed)?;
         let reconciler = MachineReconciler::served(machines, provider.clone());
         let controller = Controller::new("machines", reconciler).at_once(AT_ONCE);
         let queue = controller.queue();

@@ -11,13 +11,18 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 const GROUP: &str = "discovery.k8s.io";
 const VERSIONS: [&str; 1] = ["v1"];
 /// The label by which a slice says whose it is.
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
+
+/// How long the first questions wait for a cluster. One that is out of reach must not hold up a start.
+const FIRST_WORD: Duration = Duration::from_secs(5);
 
 /// By service, then by the name of the slice.
 type Slices = BTreeMap<ServiceName, BTreeMap<String, Vec<Endpoint>>>;
@@ -36,6 +41,8 @@ pub struct KubernetesProvider {
     announcer: Announcer<ServiceName>,
     /// True once the cluster has told something, be it that it cannot.
     heard: watch::Sender<bool>,
+    /// Until when questions wait for that; later ones are told that nothing was heard.
+    patience: Instant,
 }
 
 impl KubernetesProvider {
@@ -46,6 +53,7 @@ impl KubernetesProvider {
             state: RwLock::new(State { slices: Slices::new(), failure }),
             announcer: Announcer::default(),
             heard: watch::Sender::new(false),
+            patience: Instant::now() + FIRST_WORD,
         })
     }
 
@@ -74,8 +82,9 @@ impl EndpointsProvider for KubernetesProvider {
 
     /// Waits for the first word of the cluster: nothing known is not the same as nothing there.
     async fn list_endpoints(&self, service: &ServiceName) -> Result<Vec<Endpoint>, ProviderError> {
-        // The sender lives as long as the provider, so this ends with something heard.
-        let _ = self.heard.subscribe().wait_for(|heard| *heard).await;
+        let mut heard = self.heard.subscribe();
+        // Whether in time or not, the state says what is known.
+        let _ = tokio::time::timeout_at(self.patience, heard.wait_for(|heard| *heard)).await;
         let state = self.state.read();
         if let Some(reason) = &state.failure {
             let (provider, reason) = (self.name.clone(), reason.clone());

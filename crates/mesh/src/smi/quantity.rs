@@ -22,7 +22,7 @@ pub fn parse(text: &str) -> Option<u64> {
     let number = |text: &str| if text.is_empty() { Some(0) } else { text.parse::<u64>().ok() };
     let scale = 10_u64.pow(u32::try_from(fraction.len()).ok()?);
     let part = number(fraction)?.checked_mul(unit)?;
-    if part % scale != 0 {
+    if !part.is_multiple_of(scale) {
         return None;
     }
     let total = number(whole)?.checked_mul(unit)?.checked_add(part / scale)?;

@@ -3,5 +3,6 @@
 
 mod files;
 mod handshake;
+mod live;
 mod openssl;
 mod support;

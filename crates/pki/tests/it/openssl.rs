@@ -5,10 +5,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use orrery_pki::{ClientAuth, Error, Role, TlsFiles, TlsMaterial};
+use orrery_pki::{
+    Authority, CertificateRequest, ClientAuth, Error, IssueRequest, RequestError, Role, TlsFiles,
+    TlsMaterial, Validity,
+};
 use tempfile::TempDir;
 
-use crate::support::connect;
+use crate::support::{DAY, connect, now};
 
 const LEAF_EXTENSIONS: &str = "basicConstraints=critical,CA:FALSE\n\
     keyUsage=critical,digitalSignature\n\
@@ -191,4 +194,90 @@ fn openssl_verifies_what_we_issue() {
              server-s1.pem"
         ));
     }
+}
+
+/// An authority of the user's signs for us, whatever its key is and however it is written.
+#[tokio::test]
+async fn an_authority_with_every_key_type_and_form_signs() {
+    let bench = Bench::new();
+    let kinds = [
+        ("RSA -pkeyopt rsa_keygen_bits:2048", Some("rsa -traditional")),
+        ("EC -pkeyopt ec_paramgen_curve:P-256", Some("ec")),
+        ("EC -pkeyopt ec_paramgen_curve:P-384", Some("ec")),
+        ("ED25519", None),
+    ];
+    for (kind, old_form) in kinds {
+        bench.key("ca", kind);
+        bench.run("req -x509 -new -key ca.key -subj /O=Corp/CN=Corp -days 2 -out ca.pem \
+                   -addext keyUsage=critical,keyCertSign");
+        let mut keys = vec![bench.text("ca.key")];
+        if let Some(old_form) = old_form {
+            bench.run(&format!("{old_form} -in ca.key -out ca.old"));
+            keys.push(bench.text("ca.old"));
+        }
+        for key in keys {
+            let domain = Some("corp.test".parse().unwrap());
+            let authority = Authority::from_pem(&bench.text("ca.pem"), &key, domain).unwrap();
+            let request = IssueRequest::new(Role::Server, "s").dns("localhost");
+            let issued = authority.issue(&request, Validity::starting(now(), DAY)).unwrap();
+            let material = issued.material().unwrap();
+            let config = material.server_config(ClientAuth::Required);
+            let seen = connect(config, material.client_config()).await;
+            assert!(seen.is_ok(), "{kind}: {seen:?}");
+            bench.write("issued.pem", issued.certificate_pem());
+            bench.run("verify -CAfile ca.pem issued.pem");
+        }
+    }
+}
+
+/// A request of `openssl` is signed like one of ours, and asks for nothing that it may not have.
+#[test]
+fn requests_made_by_openssl() {
+    let bench = Bench::new();
+    let domain = "corp.test".parse().unwrap();
+    let authority =
+        Authority::from_pem(&bench.text("root.pem"), &bench.text("root.key"), Some(domain)).unwrap();
+    let read = |subject: &str, more: &str| {
+        bench.run(&format!(
+            "req -new -key peer.key -subj {subject} {more} -outform DER -out peer.csr"
+        ));
+        CertificateRequest::from_der(&fs::read(bench.path("peer.csr")).unwrap()).unwrap()
+    };
+    for kind in [
+        "RSA -pkeyopt rsa_keygen_bits:2048",
+        "EC -pkeyopt ec_paramgen_curve:P-256",
+        "EC -pkeyopt ec_paramgen_curve:P-384",
+        "ED25519",
+    ] {
+        bench.key("peer", kind);
+        let request = read("/CN=edge-1", "");
+        request.check(authority.trust_domain(), Role::Agent, "edge-1").unwrap();
+        let wanted = IssueRequest::new(Role::Agent, "edge-1");
+        let signed = authority.sign(&request, &wanted, Validity::starting(now(), DAY)).unwrap();
+        assert_eq!(signed.identity.name(), Some("edge-1"), "{kind}");
+        assert_eq!(signed.identity.key, request.key(), "{kind}");
+        let root = bench.text("root.pem");
+        let (certificate, key) = (signed.certificate_pem.as_bytes(), bench.text("peer.key"));
+        TlsMaterial::from_pem(root.as_bytes(), certificate, key.as_bytes()).unwrap();
+    }
+    for (subject, more) in [
+        ("/CN=admin", ""),
+        ("/CN=edge-1", "-addext subjectAltName=URI:spiffe://corp.test/user/admin"),
+        ("/CN=edge-1", "-addext subjectAltName=URI:spiffe://corp.test/agent/edge-2"),
+        ("/CN=edge-1", "-addext subjectAltName=DNS:component.registry"),
+        ("/CN=edge-1", "-addext subjectAltName=IP:127.0.0.1"),
+        ("/CN=edge-1", "-addext basicConstraints=critical,CA:TRUE"),
+    ] {
+        let refused = read(subject, more)
+            .check(authority.trust_domain(), Role::Agent, "edge-1")
+            .expect_err("it asks for something else");
+        assert!(
+            matches!(refused, RequestError::OtherName { .. } | RequestError::Authority),
+            "{subject} {more}: {refused}"
+        );
+    }
+    let mut forged = fs::read(bench.path("peer.csr")).unwrap();
+    let last = forged.len() - 1;
+    forged[last] ^= 1;
+    assert!(CertificateRequest::from_der(&forged).is_err(), "its maker does not hold the key");
 }

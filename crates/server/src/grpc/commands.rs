@@ -7,11 +7,11 @@ use crate::sealing::Rotation;
 use async_trait::async_trait;
 use futures::StreamExt;
 use orrery_fleet::Fleet;
-use orrery_fleet::commander::handler::{Reply, Request};
+use orrery_fleet::commander::handler::{Reply, Request, Words};
 use orrery_fleet::commander::{Answer, CommandHandler};
 use orrery_fleet::middleware::Peer;
 use orrery_hub::{Error, ObjectName};
-use orrery_proto::fleet::v1::LogsRequest;
+use orrery_proto::fleet::v1::{ExecRequest, ExecResponse, LogsRequest, TopRequest, TopResponse};
 use orrery_proto::hub::v1::{self as wire, BackupChunk};
 use orrery_store::Engine;
 use std::sync::Arc;
@@ -50,6 +50,34 @@ impl Commands {
             Ok(output) => Answer::Stream(output.map(Reply::Logs).boxed()),
             Err(error) => failed(&error),
         }
+    }
+
+    async fn exec(&self, caller: &Caller, request: ExecRequest, words: Words) -> Answer {
+        let reply = |event| Reply::Exec(ExecResponse { event: Some(event) });
+        let name = ObjectName::new(&request.project, &request.name);
+        let asked = self.front.asked_of("orrery.apps.v1.Workload", "exec", &name);
+        let guard = self.front.guard(caller);
+        let begun = async {
+            guard.check_resource("create", "workloads", "exec", &name.project, &name.name)?;
+            self.fleet.exec(request, words).await
+        };
+        match self.front.gate().through(caller, asked, begun).await {
+            Ok(events) => Answer::Stream(events.map(reply).boxed()),
+            Err(error) => failed(&error),
+        }
+    }
+
+    async fn top(&self, caller: &Caller, request: TopRequest) -> Result<TopResponse, Error> {
+        let kind = if request.nodes { "orrery.infra.v1.Node" } else { "orrery.apps.v1.Workload" };
+        let resource = if request.nodes { "nodes" } else { "workloads" };
+        let name = ObjectName::new(&request.project, "");
+        let asked = self.front.asked_of(kind, "load", &name);
+        let guard = self.front.guard(caller);
+        let asking = async {
+            guard.check_resource("list", resource, "load", &name.project, "")?;
+            self.fleet.top(request).await
+        };
+        self.front.gate().through(caller, asked, asking).await
     }
 
     async fn rotate_key(
@@ -151,7 +179,7 @@ impl Commands {
 
 #[async_trait]
 impl CommandHandler for Commands {
-    async fn handle(&self, peer: &Peer, request: Request) -> Answer {
+    async fn handle(&self, peer: &Peer, request: Request, words: Words) -> Answer {
         let caller = Caller::new(Transport::Commander, peer.clone());
         let (front, caller) = (&self.front, &caller);
         let outcome = match request {
@@ -166,7 +194,9 @@ impl CommandHandler for Commands {
             Request::Watch(request) => return self.watch(caller, request).await,
             Request::Backup(_) => return self.backup(caller).await,
             Request::Logs(request) => return self.logs(caller, request).await,
-            Request::Hello(_) | Request::Cancel(_) => {
+            Request::Exec(request) => return self.exec(caller, request, words).await,
+            Request::Top(request) => self.top(caller, request).await.map(Reply::Top),
+            Request::Hello(_) | Request::Cancel(_) | Request::ExecInput(_) => {
                 Err(Error::BadRequest("the connection itself answers this".into()))
             }
         };

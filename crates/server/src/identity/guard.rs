@@ -10,6 +10,7 @@ const SECRETS: (&str, &str) = ("core", "secrets");
 /// The group of what is no kind of its own: logs, backups.
 const APPS: &str = "apps";
 const CORE: &str = "core";
+const INFRA: &str = "infra";
 
 /// How the annotations end in which tools keep what they applied.
 const LAST_APPLIED: &str = "last-applied-configuration";
@@ -73,7 +74,11 @@ impl Guard {
         project: &str,
         name: &str,
     ) -> Result<(), Error> {
-        let group = if resource == "workloads" { APPS } else { CORE };
+        let group = match resource {
+            "workloads" => APPS,
+            "nodes" => INFRA,
+            _ => CORE,
+        };
         let asked = Attributes::new(verb, group, resource);
         self.refuse_unless(&asked.named(project, name).part(subresource))
     }

@@ -4,7 +4,7 @@
 //!   1 make a key            this server holds it, and still seals with the old one
 //!   2 introduce it          in the store, sealed with the old one; every server learns it
 //!   3 agree on it           once every server says that it holds it
-//!   4 seal everything again until nothing is left that another key sealed
+//!   4 seal everything again until nothing is left that another key sealed, not even in the history
 //! ```
 //! A failure between two steps leaves every server able to read everything.
 use super::places::{Agreement, LEASES, RING, USE, words};
@@ -91,6 +91,7 @@ impl Rotation {
         self.sealer.replace(next.clone()).map_err(|e| Error::Unavailable(e.to_string()))?;
         let resealed = self.reseal(&next, lease).await?;
         self.take_back().await?;
+        self.forget_history().await?;
         Ok(Rotated { key: next.current(), previous, resealed })
     }
 
@@ -200,6 +201,13 @@ impl Rotation {
         let expect = there.map_or(Expect::Absent, |entry| Expect::At(entry.modified));
         self.engine.commit(vec![Op::put(key, value, expect)]).await.map_err(store)?;
         Ok(())
+    }
+
+    /// The history still holds what the old key sealed, and a server that starts reads it. Watchers
+    /// that are behind list again.
+    async fn forget_history(&self) -> Result<(), Error> {
+        let now = self.engine.current("").await.map_err(store)?;
+        self.engine.compact(now).await.map_err(store)
     }
 
     /// Nothing that the old key opens stays in the store.

@@ -5,6 +5,11 @@ use orrery_proto::apps::v1::{
     Placement, Process, Workload, WorkloadInstance, WorkloadSpec, workload_spec,
 };
 use orrery_proto::core::v1::Project;
+use orrery_proto::fleet::v1::{
+    ExecEnd, ExecEvent, ExecOutput, ExecRequest, ExecStart, Load, LoadReport, LogChunk, LogEnd,
+    LogsRequest, ToServer, TopRequest, Usage, exec_event, exec_input, server_message::Message,
+    to_server,
+};
 use orrery_proto::infra::v1::Node;
 use orrery_proto::meta::v1::ObjectMeta;
 use orrery_testkit::agent::{FakeAgent, InProcess};
@@ -124,4 +129,97 @@ async fn who_lost_the_lease_writes_nothing() {
         .unwrap();
     one.stop().await;
     two.stop().await;
+}
+
+/// Output, commands and load of an agent that is connected to the other server.
+///
+/// proves: AGT-10
+#[tokio::test]
+async fn what_an_agent_of_another_server_says_is_passed_on() {
+    let etcd = Cluster::start(1);
+    let (one, two) = (server(&etcd).await, server(&etcd).await);
+    one.project("shop").await;
+    let mut agent =
+        FakeAgent::connect(&InProcess::new(&two, Peer::default()), "edge-1").await.unwrap();
+    one.hub.resources().unwrap().apply(&mk_workload("web", "edge-1")).await.unwrap();
+    let copy = agent.assignment().await;
+    agent.report(&copy.id, "Running", copy.generation).await;
+    let answering = tokio::spawn(answer(agent, copy.id.clone()));
+    let commander = one.commander().await;
+
+    let request =
+        LogsRequest { project: "shop".into(), name: "web".into(), ..LogsRequest::default() };
+    let mut logs = commander.logs(request).await.unwrap();
+    assert_eq!(logs.next().await.unwrap().unwrap().data, b"a line\n");
+    assert!(logs.next().await.unwrap().is_none());
+
+    let start = ExecStart { command: vec!["cat".into()], stdin: true, ..ExecStart::default() };
+    let request = ExecRequest {
+        project: "shop".into(),
+        name: "web".into(),
+        start: Some(start),
+        ..ExecRequest::default()
+    };
+    let mut exec = commander.exec(request).await.unwrap();
+    let mut event = async || exec.next().await.unwrap().unwrap().message.unwrap();
+    assert_eq!(event().await, exec_event::Message::Credit(4));
+    exec.voice().say(exec_input::Message::Data(b"echo".to_vec())).await;
+    let mut event = async || exec.next().await.unwrap().unwrap().message.unwrap();
+    assert_eq!(event().await, exec_event::Message::Stdout(b"echo".to_vec()));
+    assert!(matches!(event().await, exec_event::Message::End(end) if end.exit_code == Some(9)));
+
+    let top = TopRequest { project: "shop".into(), nodes: false };
+    let rows = commander.top(top).await.unwrap().rows;
+    assert_eq!(rows[0].usage.unwrap().cpu_millis, 7, "{rows:?}");
+    answering.abort();
+    one.stop().await;
+    two.stop().await;
+}
+
+/// An agent that answers everything that it is asked.
+async fn answer(mut agent: FakeAgent, id: String) {
+    let out = agent.to_server.clone();
+    let say = async |message: to_server::Message| {
+        out.send(ToServer { message: Some(message) }).await.unwrap();
+    };
+    while let Some(message) = agent.next().await {
+        match message {
+            Message::Log(request) => {
+                let chunk = LogChunk {
+                    stream: request.stream.clone(),
+                    data: b"a line\n".to_vec(),
+                    gap: false,
+                };
+                say(to_server::Message::LogChunk(chunk)).await;
+                let end = LogEnd { stream: request.stream, problem: String::new() };
+                say(to_server::Message::LogEnd(end)).await;
+            }
+            Message::Exec(order) => {
+                let event = |message| {
+                    let event = Some(ExecEvent { message: Some(message) });
+                    to_server::Message::ExecOutput(ExecOutput {
+                        stream: order.stream.clone(),
+                        event,
+                    })
+                };
+                if order.start.is_some() {
+                    say(event(exec_event::Message::Credit(4))).await;
+                }
+                for word in order.input {
+                    if let Some(exec_input::Message::Data(data)) = word.message {
+                        say(event(exec_event::Message::Stdout(data))).await;
+                        let end = ExecEnd { exit_code: Some(9), problem: String::new() };
+                        say(event(exec_event::Message::End(end))).await;
+                    }
+                }
+            }
+            Message::Load(request) => {
+                let usage = Usage { cpu_millis: 7, memory_bytes: 1 };
+                let load = Load { node: Some(usage), instances: [(id.clone(), usage)].into() };
+                let report = LoadReport { stream: request.stream, load: Some(load) };
+                say(to_server::Message::Load(report)).await;
+            }
+            _ => {}
+        }
+    }
 }

@@ -79,6 +79,7 @@ impl World {
             store: StoreOptions::Memory,
             tls,
             allow_plain: false,
+            advertise: None,
             group_suffix: "orrery.dev".into(),
             operations,
             mesh: <_>::default(),

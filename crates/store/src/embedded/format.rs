@@ -65,7 +65,8 @@ pub(super) fn value_key(key: &str, revision: Revision) -> Vec<u8> {
 /// The key and revision of a row of `values`.
 pub(super) fn split_value_key(row: &[u8]) -> Result<(&str, Revision), Error> {
     let broken = |detail: &str| corrupt("values", row, detail);
-    let (key, rest) = row.split_at_checked(row.len().wrapping_sub(9)).ok_or(broken("short key"))?;
+    let (key, rest) =
+        row.split_at_checked(row.len().wrapping_sub(9)).ok_or_else(|| broken("short key"))?;
     let key = std::str::from_utf8(key).map_err(|_| broken("the key is not UTF-8"))?;
     let mut rest = rest;
     if rest.get_u8() != 0 {

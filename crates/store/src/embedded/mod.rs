@@ -42,6 +42,7 @@ use std::{
 use async_trait::async_trait;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::TaskTracker;
 
 pub use self::options::{EmbeddedOptions, Stats};
 use self::{
@@ -79,6 +80,8 @@ pub struct Embedded {
     queue: RwLock<Option<mpsc::Sender<Request>>>,
     committer: Mutex<Option<std::thread::JoinHandle<()>>>,
     leases: LocalLeases,
+    /// Finishes what another process had begun; it ends by itself, at the latest on closing.
+    settling: TaskTracker,
 }
 
 /// What the committer, readers, watchers and compaction share.
@@ -135,6 +138,7 @@ impl Embedded {
             queue: RwLock::new(Some(queue)),
             committer: Mutex::new(Some(committer)),
             leases: LocalLeases::new(engine.clone()),
+            settling: TaskTracker::new(),
         });
         engine.settle().await?;
         Ok(engine)
@@ -145,8 +149,7 @@ impl Embedded {
     async fn settle(&self) -> Result<(), Error> {
         LocalLeases::clear(self).await?;
         let shared = Arc::clone(&self.shared);
-        // Ends by itself, at the latest when the engine is closed.
-        tokio::spawn(async move {
+        self.settling.spawn(async move {
             if let Err(error) = compaction::resume(&shared).await {
                 tracing::debug!(%error, "old history stays until it is compacted again");
             }
@@ -241,6 +244,8 @@ impl Engine for Embedded {
         let tables = self.shared.tables.write().take();
         self.shared.feed.close();
         let Some(tables) = tables else { return };
+        self.settling.close();
+        self.settling.wait().await;
         let released = tables.released();
         let joining = tokio::task::spawn_blocking(move || {
             if let Some(committer) = committer

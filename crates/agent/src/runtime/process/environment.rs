@@ -1,7 +1,9 @@
 //! What a program is started with.
 use super::super::{RuntimeError, StartRequest};
-use super::record::Launch;
-use orrery_proto::apps::v1::workload_instance_spec::Runtime;
+use super::record::{GroupLimits, Launch, Limits};
+use orrery_proto::apps::v1::{
+    Process, ProcessLimits, WorkloadInstanceSpec, workload_instance_spec::Runtime,
+};
 use std::collections::BTreeMap;
 
 /// Where programs are looked for when the agent itself was started without a PATH.
@@ -26,15 +28,44 @@ pub(super) fn launch(request: &StartRequest, node: &str) -> Result<Launch, Runti
     env.extend(process.env.iter().map(|(name, value)| (name.clone(), value.clone())));
     // Ours come last: by these names the agent finds its processes again.
     env.extend(own(request, node, &run).map(|(name, value)| (name.to_owned(), value.to_owned())));
+    if let Some(folder) = &request.files {
+        env.insert("ORRERY_FILES".to_owned(), folder.to_string_lossy().into_owned());
+    }
     let base = Launch::new(run, request.hash.clone(), request.history, request.stop);
     Ok(Launch {
         command: process.command.clone().unwrap_or_default(),
         args: process.args.clone(),
         env,
         working_directory: process.working_directory.clone(),
+        user: process.user.clone(),
+        limits: limits(process),
+        group: group_limits(&request.spec),
         volumes: request.volumes.clone(),
         ..base
     })
+}
+
+fn limits(process: &Process) -> Limits {
+    let amount = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
+    let bytes = |mib: Option<i64>| amount(mib).map(|mib| mib.saturating_mul(1 << 20));
+    let asked: ProcessLimits = process.limits.unwrap_or_default();
+    Limits {
+        open_files: amount(asked.open_files),
+        processes: amount(asked.processes),
+        core_bytes: bytes(asked.core_mib),
+        address_space_bytes: bytes(asked.address_space_mib),
+        stack_bytes: bytes(asked.stack_mib),
+    }
+}
+
+fn group_limits(spec: &WorkloadInstanceSpec) -> GroupLimits {
+    let amount = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
+    let asked = spec.resources.as_ref().and_then(|resources| resources.limits).unwrap_or_default();
+    GroupLimits {
+        cpu_millis: amount(asked.cpu_millis),
+        memory_bytes: amount(asked.memory_mib).map(|mib| mib.saturating_mul(1 << 20)),
+        processes: amount(asked.processes),
+    }
 }
 
 fn inherited(of_agent: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
@@ -79,8 +110,21 @@ mod tests {
             hash: SpecHash("h".into()),
             history: History::default(),
             stop: StopRequest { signal: StopSignal::Term, grace: Duration::from_secs(1) },
+            files: None,
             volumes: Vec::new(),
         }
+    }
+
+    #[test]
+    fn limits_are_bytes_where_they_are_memory() {
+        let mut request = request(&[]);
+        let Some(Runtime::Process(process)) = &mut request.spec.runtime else {
+            panic!("a process")
+        };
+        process.limits = Some(ProcessLimits { stack_mib: Some(8), ..ProcessLimits::default() });
+        let launch = launch(&request, "n").unwrap();
+        assert_eq!(launch.limits, Limits { stack_bytes: Some(8 << 20), ..Limits::default() });
+        assert!(launch.needs_stage());
     }
 
     #[test]

@@ -22,15 +22,19 @@
 //! A program that ends while the agent is away has its end recorded by the supervisor; the agent
 //! reports it and applies the restart policy when it is back.
 mod environment;
+mod exec;
 mod leftovers;
 pub(crate) mod record;
 pub(crate) mod spawn;
 mod state;
 
+use super::exec::{ExecRequest, Executing};
 use super::{Runtime, RuntimeError, StartRequest, StopRequest};
 use crate::config::SupervisorCommand;
 use crate::model::{InstanceId, Run, RunState, StopSignal};
+use crate::{cgroups, procfs};
 use record::{Folder, Phase, Request};
+use std::net::IpAddr;
 use std::{io, path::PathBuf, time::Duration};
 
 /// The process runtime of one agent.
@@ -108,8 +112,28 @@ impl Runtime for ProcessRuntime {
     async fn remove(&self, id: &InstanceId) -> Result<(), RuntimeError> {
         match self.inspect(id).await? {
             Some(run) if run.is_live() => Err(RuntimeError::StillThere),
-            Some(_) | None => Ok(()),
+            Some(_) | None => {
+                let id = id.clone();
+                blocking("remove its control groups", move || cgroups::remove(id.as_str())).await
+            }
         }
+    }
+
+    async fn exec(&self, id: &InstanceId, request: ExecRequest) -> Result<Executing, RuntimeError> {
+        exec::begin(self.folder(id), self.supervisor.clone(), request).await
+    }
+
+    async fn address(&self, _id: &InstanceId) -> Result<IpAddr, RuntimeError> {
+        Ok(IpAddr::from([127, 0, 0, 1]))
+    }
+
+    /// The supervisor, because whatever loses its parent becomes its child.
+    fn root(&self, _id: &InstanceId, pid: i32) -> Option<i32> {
+        procfs::stat(pid).map(|stat| stat.parent)
+    }
+
+    fn container(&self, _id: &InstanceId) -> Option<String> {
+        None
     }
 }
 
@@ -122,7 +146,7 @@ async fn silent(request: &StartRequest, folder: Folder) -> Result<Run, RuntimeEr
     let said = said.lines().next().unwrap_or("it left no message");
     let message = format!("its supervisor ended without starting it: {said}");
     let state = RunState::StartFailed { message };
-    Ok(Run { hash: request.hash.clone(), history: request.history, state })
+    Ok(Run { hash: request.hash.clone(), history: request.history, state, warning: None })
 }
 
 /// Runs what may block on the disk away from the tasks that must not.

@@ -30,9 +30,38 @@ pub(crate) struct Launch {
     /// The folder of the instance has one to work in when this is absent.
     pub working_directory: Option<String>,
     pub stop: Stop,
+    /// Who runs it: a name or number, and a group after a colon.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// What each of its processes may have.
+    #[serde(default)]
+    pub limits: Limits,
+    /// What all of its processes may have together.
+    #[serde(default)]
+    pub group: GroupLimits,
     /// What the program sees beside the folders of the host.
     #[serde(default)]
     pub volumes: Vec<Bind>,
+}
+
+/// What the system grants one process; nothing means that nothing is changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Limits {
+    pub open_files: Option<u64>,
+    pub processes: Option<u64>,
+    pub core_bytes: Option<u64>,
+    pub address_space_bytes: Option<u64>,
+    pub stack_bytes: Option<u64>,
+}
+
+/// What a control group grants its processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct GroupLimits {
+    pub cpu_millis: Option<u64>,
+    pub memory_bytes: Option<u64>,
+    pub processes: Option<u64>,
 }
 
 /// How to stop the program.
@@ -65,6 +94,9 @@ pub(crate) struct Record {
     pub boot: String,
     pub supervisor: Identity,
     pub phase: Phase,
+    /// What it runs without, although it was asked for.
+    #[serde(default)]
+    pub warning: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -99,8 +131,20 @@ impl Launch {
             env: BTreeMap::new(),
             working_directory: None,
             stop: stop.into(),
+            user: None,
+            limits: Limits::default(),
+            group: GroupLimits::default(),
             volumes: Vec::new(),
         }
+    }
+}
+
+impl Launch {
+    /// Whether something has to be done between the fork and the program.
+    pub(crate) fn needs_stage(&self) -> bool {
+        self.user.is_some()
+            || self.limits != Limits::default()
+            || self.group != GroupLimits::default()
     }
 }
 
@@ -133,6 +177,7 @@ impl Record {
             boot,
             supervisor,
             phase: Phase::Starting,
+            warning: None,
         }
     }
 }
@@ -144,6 +189,11 @@ impl Folder {
 
     pub(crate) fn path(&self) -> &PathBuf {
         &self.0
+    }
+
+    /// The id of the instance.
+    pub(crate) fn name(&self) -> &str {
+        self.0.file_name().and_then(|name| name.to_str()).unwrap_or_default()
     }
 
     /// Held for the life of the supervisor.
@@ -161,6 +211,11 @@ impl Folder {
         self.0.join(crate::supervisor::LOG_FOLDER)
     }
 
+    /// What the supervisor reads; and, in a file of its own each, commands beside the program.
+    pub(crate) fn launch(&self) -> PathBuf {
+        self.0.join("launch.json")
+    }
+
     /// What the supervisor has to say about itself; it is silent when all is well.
     pub(crate) fn supervisor_log(&self) -> PathBuf {
         self.0.join("supervisor.log")
@@ -171,11 +226,11 @@ impl Folder {
     }
 
     pub(crate) fn write_launch(&self, launch: &Launch) -> io::Result<()> {
-        write(self.0.join("launch.json"), launch, Survive::Process)
+        write(self.launch(), launch, Survive::Process)
     }
 
     pub(crate) fn read_launch(&self) -> io::Result<Option<Launch>> {
-        read(self.0.join("launch.json"), |launch: &Launch| launch.version)
+        read_launch(self.launch())
     }
 
     pub(crate) fn write_request(&self, request: &Request) -> io::Result<()> {
@@ -193,6 +248,14 @@ impl Folder {
     pub(crate) fn read_record(&self) -> io::Result<Option<Record>> {
         read(self.record(), |record: &Record| record.version)
     }
+}
+
+pub(crate) fn write_launch(path: PathBuf, launch: &Launch) -> io::Result<()> {
+    write(path, launch, Survive::Process)
+}
+
+pub(crate) fn read_launch(path: PathBuf) -> io::Result<Option<Launch>> {
+    read(path, |launch: &Launch| launch.version)
 }
 
 fn write<T: Serialize>(path: PathBuf, value: &T, survive: Survive) -> io::Result<()> {

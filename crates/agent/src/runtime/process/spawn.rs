@@ -94,7 +94,7 @@ fn give_up(handle: OwnedFd) {
 }
 
 /// Returns when the process is gone, and leaves no zombie if it is a child of ours.
-pub(super) async fn ended(handle: OwnedFd) -> Result<(), RuntimeError> {
+pub(crate) async fn ended(handle: OwnedFd) -> Result<(), RuntimeError> {
     let doing = "wait for the end of the supervisor";
     // A pidfd is no pipe, but it is watched like one: all that is asked of it is when it becomes
     // readable. Tokio's wrapper for descriptors in general cannot be made without `unsafe`.

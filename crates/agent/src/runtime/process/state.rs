@@ -120,7 +120,7 @@ fn judge(record: Record, supervised: bool) -> io::Result<Glimpse> {
 }
 
 fn run(record: Record, state: RunState) -> Run {
-    Run { hash: record.hash, history: record.history, state }
+    Run { hash: record.hash, history: record.history, state, warning: record.warning }
 }
 
 /// Ends what the supervisor cannot end any more, and says what is known.
@@ -150,7 +150,7 @@ async fn broken(why: String, id: &InstanceId) -> Result<Run, RuntimeError> {
     leftovers::end_instance(id).await?;
     let state = RunState::Unknown { message: why };
     let hash = crate::model::SpecHash(String::new());
-    Ok(Run { hash, history: crate::model::History::default(), state })
+    Ok(Run { hash, history: crate::model::History::default(), state, warning: None })
 }
 
 #[cfg(test)]

@@ -60,10 +60,15 @@ pub struct KillableAgent {
 
 impl KillableAgent {
     pub fn start(data_dir: &Path) -> (Self, Server) {
+        Self::start_with(data_dir, &[])
+    }
+
+    pub fn start_with(data_dir: &Path, env: &[(String, String)]) -> (Self, Server) {
         let mut child = Command::new(env!("CARGO_BIN_EXE_agent-harness"))
             .arg("agent")
             .arg(data_dir)
             .env("ORRERY_TEST_SECRET", "of the agent")
+            .envs(env.iter().cloned())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .process_group(0)

@@ -1,9 +1,11 @@
 //! A server that is played by the test, agents in this process and in others, and programs.
 mod agents;
+mod podman;
 mod program;
 mod server;
 
 pub use agents::{Agent, KillableAgent};
+pub use podman::Box1;
 pub use program::{Program, exists, kill, read, wait_for, wait_gone};
 pub use server::Server;
 
@@ -59,6 +61,10 @@ impl World {
         self.path().join("data")
     }
 
+    pub fn run_dir(&self) -> std::path::PathBuf {
+        self.data_dir().join("run")
+    }
+
     pub fn instance_dir(&self, id: &str) -> std::path::PathBuf {
         self.data_dir().join("instances").join(id)
     }
@@ -70,6 +76,7 @@ impl World {
             args: vec!["supervisor".into()],
         };
         let mut config = AgentConfig::new("node-1", self.data_dir(), supervisor);
+        config.run_dir = self.run_dir();
         config.timing.first_delay = Duration::from_millis(20);
         config.timing.longest_delay = Duration::from_millis(200);
         config.timing.retry_after = Duration::from_millis(200);

@@ -1,7 +1,7 @@
 //! Programs for the agent to run, and ways to look at what they do.
 use super::PATIENCE;
 use orrery_proto::apps::v1::{
-    Dependency, Process, WorkloadInstanceSpec, workload_instance_spec::Runtime,
+    Dependency, Podman, Process, WorkloadInstanceSpec, workload_instance_spec::Runtime,
 };
 use orrery_proto::fleet::v1::Assignment;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -33,15 +33,16 @@ impl Program {
             workload: Some("web".into()),
             node: Some("node-1".into()),
             runtime: Some(Runtime::Process(process)),
-            restart_policy: None,
-            stop_signal: None,
-            stop_grace_seconds: None,
-            copy: None,
-            depends_on: Vec::new(),
-            volumes: Vec::new(),
+            ..WorkloadInstanceSpec::default()
         };
         let id = uuid::Uuid::new_v4().to_string();
         Self { id, generation: 1, removing: false, spec }
+    }
+
+    /// The same copy as a container.
+    pub fn contained(mut self, podman: Podman) -> Self {
+        self.spec.runtime = Some(Runtime::Podman(podman));
+        self
     }
 
     pub fn restart(mut self, policy: &str) -> Self {
@@ -79,7 +80,7 @@ impl Program {
             generation: self.generation,
             spec: Some(self.spec.clone()),
             removing: self.removing,
-            volumes: Vec::new(),
+            ..Assignment::default()
         }
     }
 }

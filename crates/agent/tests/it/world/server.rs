@@ -2,8 +2,9 @@
 use super::{PATIENCE, Program};
 use orrery_proto::apps::v1::WorkloadInstanceStatus;
 use orrery_proto::fleet::v1::{
-    Assignment, AssignmentSet, DependencyState, DependencyStates, FromServer, ServerHello,
-    ServerMessage, ToServer, Unassign, server_message::Message, to_server,
+    Assignment, AssignmentSet, DependencyState, DependencyStates, ExecEnd, ExecInput, ExecOrder,
+    ExecOutput, ExecStart, FromServer, InstanceFiles, Load, ServerHello, ServerMessage, ToServer,
+    Unassign, exec_event, exec_input, server_message::Message, to_server,
 };
 use std::collections::BTreeMap;
 use tokio::sync::mpsc;
@@ -21,13 +22,26 @@ pub struct Server {
     pub output: BTreeMap<String, String>,
     /// The streams that ended, and why.
     pub ended: BTreeMap<String, String>,
+    /// What commands said, and their exit codes.
+    pub execs: BTreeMap<String, Exec>,
+    pub loads: BTreeMap<String, Load>,
+}
+
+/// What a command said.
+#[derive(Debug, Default)]
+pub struct Exec {
+    pub stdout: String,
+    pub stderr: String,
+    pub input_credit: u32,
+    pub end: Option<ExecEnd>,
 }
 
 impl Server {
     pub fn new(to_agent: mpsc::Sender<FromServer>, from_agent: mpsc::Receiver<ToServer>) -> Self {
         let (states, heard) = (BTreeMap::new(), Vec::new());
         let (output, ended) = (BTreeMap::new(), BTreeMap::new());
-        Self { to_agent, from_agent, states, heard, goodbyes: 0, output, ended }
+        let (execs, loads) = (BTreeMap::new(), BTreeMap::new());
+        Self { to_agent, from_agent, states, heard, goodbyes: 0, output, ended, execs, loads }
     }
 
     pub async fn send(&self, messages: Vec<Option<Message>>) {
@@ -115,7 +129,7 @@ impl Server {
         while !wanted(self) {
             let heard = timeout_at(deadline, self.from_agent.recv()).await;
             let Ok(Some(message)) = heard else {
-                panic!("not {what}: {:#?} {:#?}", self.output, self.ended);
+                panic!("not {what}: {:#?} {:#?} {:#?}", self.output, self.ended, self.execs);
             };
             self.hear(message);
         }
@@ -142,9 +156,52 @@ impl Server {
                 output.push_str(if chunk.gap { "~" } else { "" });
                 output.push_str(std::str::from_utf8(&chunk.data).unwrap());
             }
+            to_server::Message::ExecOutput(output) => self.hear_exec(output),
+            to_server::Message::Load(report) => {
+                self.loads.insert(report.stream, report.load.unwrap());
+            }
             to_server::Message::LogEnd(end) => drop(self.ended.insert(end.stream, end.problem)),
             to_server::Message::Hello(_) => panic!("the agent core does not say hello"),
         }
+    }
+}
+
+impl Server {
+    fn hear_exec(&mut self, output: ExecOutput) {
+        let exec = self.execs.entry(output.stream).or_default();
+        match output.event.unwrap().message.unwrap() {
+            exec_event::Message::Stdout(data) => exec.stdout += &String::from_utf8_lossy(&data),
+            exec_event::Message::Stderr(data) => exec.stderr += &String::from_utf8_lossy(&data),
+            exec_event::Message::Credit(more) => exec.input_credit += more,
+            exec_event::Message::End(end) => exec.end = Some(end),
+        }
+    }
+
+    /// Begins a command beside a program.
+    pub async fn exec(&self, stream: &str, program: &Program, start: ExecStart) {
+        let credit = ExecInput { message: Some(exec_input::Message::Credit(10)) };
+        let (stream, id) = (stream.to_owned(), program.id.clone());
+        let order = ExecOrder { stream, id, start: Some(start), input: vec![credit] };
+        self.send(vec![Some(Message::Exec(order))]).await;
+    }
+
+    /// Says something to a command.
+    pub async fn exec_input(&self, stream: &str, input: exec_input::Message) {
+        let input = vec![ExecInput { message: Some(input) }];
+        let order = ExecOrder { stream: stream.to_owned(), input, ..ExecOrder::default() };
+        self.send(vec![Some(Message::Exec(order))]).await;
+    }
+
+    /// Listens until a command has ended.
+    pub async fn until_exec_ended(&mut self, stream: &str) -> Exec {
+        let ended = |server: &Self| server.execs.get(stream).is_some_and(|e| e.end.is_some());
+        self.until_logged("an ended command", ended).await;
+        self.execs.remove(stream).unwrap()
+    }
+
+    /// Hands out the files of a program.
+    pub async fn hand_out(&self, files: InstanceFiles) {
+        self.send(vec![Some(Message::Files(files))]).await;
     }
 }
 

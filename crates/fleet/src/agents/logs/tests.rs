@@ -64,7 +64,7 @@ async fn an_agent_that_goes_ends_its_streams() {
     assert_eq!(reading.next().await, None);
     let mut absent = logs.open("ghost", "i-1", LogOptions::default());
     let Some(Output::Problem(problem)) = absent.next().await else { panic!("no problem") };
-    assert_eq!(problem, "node \"ghost\" is not connected to this server");
+    assert_eq!(problem, "node \"ghost\" is not connected");
 }
 
 /// An agent that sends more than it may loses its stream, and nobody waits for it.

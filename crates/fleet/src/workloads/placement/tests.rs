@@ -11,11 +11,15 @@ fn nodes(text: &str) -> BTreeMap<String, Seat> {
             ready: !word.ends_with('!'),
             cordoned: word.ends_with('#'),
             runtimes: if word.ends_with('?') { BTreeSet::new() } else { ["process".into()].into() },
+            free: None,
         };
         (name, seat)
     };
     text.split_whitespace().map(seat).collect()
 }
+
+const PROCESS: Needs<'static> =
+    Needs { runtime: "process", amounts: Amounts { cpu_millis: 0, memory_mib: 0 } };
 
 /// "a b b1": the first copy on a, the first two on b.
 fn slots(text: &str) -> BTreeSet<Slot> {
@@ -42,9 +46,9 @@ fn by_label(replicas: Option<i32>) -> Placement {
 /// Asks, and asks again with the answer carried out: then nothing changes any more.
 #[track_caller]
 fn ask(placement: &Placement, present: &Present, nodes: &BTreeMap<String, Seat>) -> Placed {
-    let placed = place(placement, "process", present, nodes);
+    let placed = place(placement, PROCESS, present, nodes);
     let carried_out = Present { staying: placed.slots.clone(), leaving: BTreeSet::new() };
-    assert_eq!(place(placement, "process", &carried_out, nodes), placed, "it must be at rest");
+    assert_eq!(place(placement, PROCESS, &carried_out, nodes), placed, "it must be at rest");
     placed
 }
 
@@ -110,7 +114,7 @@ fn without_a_number_there_is_one_on_each() {
 #[test]
 fn a_place_is_free_when_it_was_left() {
     let present = Present { staying: slots("b"), leaving: slots("a") };
-    let placed = place(&by_label(Some(2)), "process", &present, &nodes("a b"));
+    let placed = place(&by_label(Some(2)), PROCESS, &present, &nodes("a b"));
     assert_eq!(shown(&placed.slots), "a1 b");
 }
 
@@ -127,7 +131,57 @@ fn named_nodes_are_taken_as_they_are() {
     assert_eq!(placed.desired, 4);
 }
 
+fn with_room(text: &str, cpu_millis: i64) -> BTreeMap<String, Seat> {
+    let mut nodes = nodes(text);
+    let room = Amounts { cpu_millis, memory_mib: 100 };
+    nodes.values_mut().for_each(|seat| seat.free = Some(room));
+    nodes
+}
+
+#[test]
+fn a_node_takes_what_fits() {
+    let needs = Needs { amounts: Amounts { cpu_millis: 400, memory_mib: 10 }, ..PROCESS };
+    let present = Present::default();
+    let spread = place(&by_label(Some(5)), needs, &present, &with_room("a b", 1000));
+    assert_eq!(shown(&spread.slots), "a a1 b b1");
+    let why = "2 chosen nodes take nothing new: 2 with too little room";
+    assert_eq!(spread.shortage.as_deref(), Some(why));
+    let each = place(&by_label(None), needs, &present, &with_room("a b", 100));
+    assert_eq!((shown(&each.slots).as_str(), each.shortage.as_deref()), ("", Some(why)));
+    let named = Placement { nodes: vec!["a".into(), "ghost".into()], ..Placement::default() };
+    let placed = place(&named, needs, &present, &with_room("a", 100));
+    assert_eq!(shown(&placed.slots), "ghost", "nobody knows how much a stranger has");
+    assert_eq!(placed.shortage.as_deref(), Some("has too little room: \"a\""));
+    let staying = Present { staying: slots("a"), leaving: BTreeSet::new() };
+    let placed = place(&named, needs, &staying, &with_room("a", -50));
+    assert_eq!(shown(&placed.slots), "a ghost", "what runs stays");
+}
+
 proptest! {
+    /// However much is asked for: no node gets more than it has room for, and nothing that fits is
+    /// left out.
+    #[test]
+    fn no_node_is_overfilled(
+        rooms in proptest::collection::btree_map("[a-e]", 0..2000_i64, 1..5),
+        asked in 1..700_i64,
+        replicas in 0..20_i32,
+    ) {
+        let words: Vec<String> = rooms.keys().cloned().collect();
+        let mut nodes = nodes(&words.join(" "));
+        for (name, seat) in &mut nodes {
+            seat.free = Some(Amounts { cpu_millis: rooms[name], memory_mib: 0 });
+        }
+        let needs = Needs { amounts: Amounts { cpu_millis: asked, memory_mib: 0 }, ..PROCESS };
+        let placed = place(&by_label(Some(replicas)), needs, &Present::default(), &nodes);
+        let load = load(&placed.slots);
+        let room = |name: &String| usize::try_from(rooms[name] / asked).unwrap();
+        for name in rooms.keys() {
+            prop_assert!(load.get(name).copied().unwrap_or(0) <= room(name));
+        }
+        let all: usize = rooms.keys().map(room).sum();
+        prop_assert_eq!(placed.slots.len(), all.min(usize::try_from(replicas).unwrap()));
+    }
+
     /// From any start: at rest after one step, nothing moved without need, and evenly spread where
     /// everything was placed anew.
     #[test]

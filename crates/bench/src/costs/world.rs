@@ -1,0 +1,78 @@
+//! A hub on the embedded store, in this process.
+use orrery_api::{Object, Scheme};
+use orrery_hub::{Accessor, ApplyOptions, Hub, ObjectName, ObjectTerms};
+use orrery_proto::core::v1::Project;
+use orrery_proto::meta::v1::ObjectMeta;
+use orrery_store::{EmbeddedOptions, Engine, Store, StoreOptions, open_embedded};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::task::JoinSet;
+
+pub struct World {
+    engine: Arc<dyn Engine>,
+    pub store: Store,
+    pub projects: Arc<dyn Accessor>,
+}
+
+static CHANGES: AtomicUsize = AtomicUsize::new(0);
+
+pub fn name(number: usize) -> ObjectName {
+    ObjectName::new("", format!("object-{number}"))
+}
+
+impl World {
+    pub async fn open(folder: &Path) -> anyhow::Result<Self> {
+        let scheme = Arc::new(Scheme::builtin()?);
+        let engine = open_embedded(&folder.join("store"), EmbeddedOptions::default()).await?;
+        let options = StoreOptions {
+            prefix: orrery_hub::OBJECTS.to_owned(),
+            terms: Some(Arc::new(ObjectTerms::new(&scheme))),
+            ..StoreOptions::default()
+        };
+        let store = Store::start(engine.clone(), options).await?;
+        let hub = Hub::builder(scheme.clone(), store.clone()).build()?;
+        let kind = scheme.kind_of::<Project>()?;
+        let projects = hub.accessor(&kind)?.clone();
+        Ok(Self { engine, store, projects })
+    }
+
+    pub async fn close(&self) {
+        self.store.stop().await;
+        self.engine.close().await;
+    }
+
+    /// So many writes of objects of about 1 KB, by so many at once, in turn over so many objects.
+    pub async fn write(&self, count: usize, writers: usize, over: usize) -> anyhow::Result<()> {
+        let mut running = JoinSet::new();
+        for writer in 0..writers {
+            let projects = self.projects.clone();
+            running.spawn(async move {
+                for number in (writer..count).step_by(writers) {
+                    let object = object(&projects, number % over, number)?;
+                    projects.apply(object, ApplyOptions::default()).await?;
+                }
+                anyhow::Ok(())
+            });
+        }
+        while let Some(ended) = running.join_next().await {
+            ended??;
+        }
+        Ok(())
+    }
+}
+
+/// As a program sends it: bytes of its own types.
+fn object(projects: &Arc<dyn Accessor>, number: usize, version: usize) -> anyhow::Result<Object> {
+    // Different each time, so that every write changes something.
+    let version = format!("{version}-{}", CHANGES.fetch_add(1, Ordering::Relaxed));
+    let annotations = [("payload", "x".repeat(800)), ("version", version)];
+    let metadata = ObjectMeta {
+        name: name(number).name,
+        labels: [("number".to_owned(), format!("n{number}"))].into(),
+        annotations: annotations.map(|(key, value)| (key.to_owned(), value)).into(),
+        ..ObjectMeta::default()
+    };
+    let project = Project { metadata: Some(metadata), ..Project::default() };
+    Ok(Object::from_typed(projects.kind(), &project)?)
+}

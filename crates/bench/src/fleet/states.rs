@@ -1,0 +1,102 @@
+//! States that agents report, taken in durably.
+use crate::agents::{Agents, connect, name};
+use crate::server::Server;
+use crate::work::{Running, apply_all, workload};
+use futures::StreamExt;
+use orrery_bench::table::Table;
+use orrery_proto::apps::v1::WorkloadInstanceStatus;
+use orrery_proto::fleet::v1::{
+    Assignment, InstanceState, InstanceStates, ToServer, server_message::Message, to_server,
+};
+use orrery_proto::hub::v1::{Encoding, GetRequest, ResourceName};
+use std::path::Path;
+use std::time::Duration;
+use tokio::time::Instant;
+
+const TIME: Duration = Duration::from_secs(4);
+const WORKLOADS: usize = 1000;
+
+pub async fn measure(folder: &Path) -> anyhow::Result<()> {
+    println!(
+        "## State updates taken in per second, all different and each stored, {TIME:?} each\n"
+    );
+    let mut table = Table::new(&["with", "ours /s, durable", "peer /s, in memory"]);
+    let cases = [
+        ("nobody else", 0, false, "268-287 k"),
+        ("10 idle agents", 10, false, "39-47 k"),
+        ("100 idle agents", 100, false, "3.9-6.5 k"),
+        ("one watcher of 1,000 workloads", 0, true, "43-51"),
+    ];
+    for (with, idle, watched, peer) in cases {
+        let server = Server::start(&folder.join(format!("s{idle}{watched}"))).await?;
+        let rate = one(&server, idle, watched).await?;
+        table.row(&[with.to_owned(), format!("{rate:.0}"), peer.to_owned()]);
+    }
+    table.print();
+    Ok(())
+}
+
+async fn one(server: &Server, idle: usize, watched: bool) -> anyhow::Result<f64> {
+    let requests = (0..WORKLOADS).map(|n| workload(&format!("w-{n}"), &name(9999), 0)).collect();
+    apply_all(server, requests).await?;
+    let _idle = Agents::connect(&server.url, idle, false).await?;
+    let _watcher = if watched { Some(Running::watch(server).await?) } else { None };
+    let (sender, mut incoming) = connect(server.url.clone(), 9999).await?;
+    let mut assignments: Vec<Assignment> = Vec::new();
+    while assignments.len() < WORKLOADS {
+        let call =
+            incoming.next().await.ok_or_else(|| anyhow::anyhow!("the connection ended"))??;
+        for message in call.messages {
+            match message.message {
+                Some(Message::Set(set)) => assignments.extend(set.assignments),
+                Some(Message::Assign(assignment)) => assignments.push(assignment),
+                Some(_) | None => {}
+            }
+        }
+    }
+    let begun = Instant::now();
+    let mut round: i64 = 0;
+    while begun.elapsed() < TIME {
+        round += 1;
+        sender.send(batch(&assignments, round)).await?;
+    }
+    // The server takes one message after the other: when the last state is stored, all are.
+    until_stored(server, &assignments[WORKLOADS - 1], round).await?;
+    let rate = (round as f64) * (WORKLOADS as f64) / begun.elapsed().as_secs_f64();
+    Ok(rate)
+}
+
+fn batch(assignments: &[Assignment], round: i64) -> ToServer {
+    let states = assignments.iter().map(|assignment| InstanceState {
+        id: assignment.id.clone(),
+        status: Some(WorkloadInstanceStatus {
+            state: "Running".into(),
+            restarts: round,
+            observed_generation: assignment.generation,
+            ..WorkloadInstanceStatus::default()
+        }),
+    });
+    let states = InstanceStates { states: states.collect() };
+    ToServer { message: Some(to_server::Message::States(states)) }
+}
+
+async fn until_stored(server: &Server, last: &Assignment, round: i64) -> anyhow::Result<()> {
+    let mut client = server.clients(1).await?.remove(0);
+    loop {
+        let name = ResourceName {
+            kind: "WorkloadInstance".into(),
+            project: last.project.clone(),
+            name: last.name.clone(),
+            ..ResourceName::default()
+        };
+        let request = GetRequest { name: Some(name), encoding: Encoding::Json.into() };
+        let found = client.get(request).await?.into_inner();
+        let body = found.resource.and_then(|resource| resource.body);
+        if let Some(orrery_proto::hub::v1::resource::Body::Json(text)) = body
+            && text.contains(&format!("\"restarts\":{round}"))
+        {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
