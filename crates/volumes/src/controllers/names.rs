@@ -34,8 +34,7 @@ mod tests {
     fn ids_become_names() {
         let name = |id: &str| object_name(&ControllerId::parse(id).unwrap());
         assert_eq!(name("host-1"), "host-1");
-        let odd = ["Host-1", "host.1", "host_1", &"a.".repeat(31).trim_end_matches('.').to_owned()]
-            .map(name);
+        let odd = ["Host-1", "host.1", "host_1", "a.".repeat(31).trim_end_matches('.')].map(name);
         for (index, found) in odd.iter().enumerate() {
             let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
             assert!(found.len() <= 63 && found.chars().all(fits), "{found}");
