@@ -13,7 +13,10 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
 pub const CLIENTS: usize = 6;
-pub const KIND: &str = "Secret";
+/// No controller touches it, and nothing in it is mandatory.
+pub const KIND: &str = "Role";
+/// What the names of the objects that clients write begin with.
+pub const PREFIX: &str = "soak-";
 pub const PROJECT: &str = "default";
 const KEYS: usize = 4;
 
@@ -93,7 +96,7 @@ pub async fn run(world: Arc<World>, number: usize) {
 }
 
 fn name_of(key: usize) -> String {
-    format!("soak-{key}")
+    format!("{PREFIX}{key}")
 }
 
 async fn ask(client: &mut HubClient<Channel>, key: usize, question: Question) -> Outcome {

@@ -1,6 +1,6 @@
 //! Those who watch, and go on from where they were when a server dies.
 use super::World;
-use super::clients::{KIND, LAST, PROJECT, seen};
+use super::clients::{KIND, LAST, PREFIX, PROJECT, seen};
 use super::history::Told;
 use orrery_proto::hub::v1::hub_client::HubClient;
 use orrery_proto::hub::v1::watch_response::Type;
@@ -14,7 +14,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Every change of what the clients write, until the last word.
 pub async fn objects(world: Arc<World>) -> Vec<Told> {
-    follow(&world, KIND, |name| name == LAST).await
+    let mut told = follow(&world, KIND, |name| name == LAST).await;
+    told.retain(|told| told.name.starts_with(PREFIX));
+    told
 }
 
 /// Every change of the instances that the leader makes, until the one of the last workload.
