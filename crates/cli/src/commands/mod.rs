@@ -112,6 +112,7 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<()> {
         Command::Secrets(arguments) => secrets::run(global, arguments).await,
         Command::Logs(arguments) => logs::run(global, arguments).await,
         Command::Exec(arguments) => Box::pin(exec::run(global, arguments)).await,
+        Command::Top(arguments) => top::run(global, arguments).await,
         Command::Join(arguments) => join::run(arguments).await,
         Command::Pki(arguments) => pki::run(global, arguments).await,
         Command::Auth(arguments) => auth::run(global, arguments).await,
