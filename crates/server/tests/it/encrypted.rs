@@ -82,6 +82,6 @@ async fn only_the_known_are_answered_and_everybody_sees_that_it_lives() {
     let refused = |line: &serde_json::Value| line["user"] == "edge-1" && line["kind"] == "Project";
     let lines = crate::audit::lines(&log, refused).await;
     let line = lines.iter().find(|line| refused(line)).unwrap();
-    assert_eq!((&line["allowed"], &line["code"]), (&false.into(), &401.into()), "{line}");
+    assert_eq!((&line["allowed"], &line["code"]), (&false.into(), &403.into()), "{line}");
     assert!(lines.iter().any(|line| line["user"] == "alice" && line["allowed"] == true));
 }
