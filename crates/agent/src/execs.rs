@@ -218,7 +218,7 @@ impl Conversation<'_> {
     }
 
     async fn wrote(&mut self, piece: Option<std::io::Result<Written>>) {
-        let (data, make): (Vec<u8>, fn(Vec<u8>) -> exec_event::Message) = match piece {
+        let (data, make): (_, Stream) = match piece {
             Some(Ok(Written::Out(data))) => (data, exec_event::Message::Stdout),
             Some(Ok(Written::Err(data))) => (data, exec_event::Message::Stderr),
             Some(Err(_)) | None => {
@@ -232,6 +232,9 @@ impl Conversation<'_> {
         }
     }
 }
+
+/// Says which of its two outputs a command wrote.
+type Stream = fn(Vec<u8>) -> exec_event::Message;
 
 async fn next(
     output: &mut Option<futures::stream::BoxStream<'static, std::io::Result<Written>>>,

@@ -158,17 +158,13 @@ fn a_virtual_machine_joins_runs_a_workload_is_found_again_and_goes() {
             && copies["items"][0]["status"]["state"] == "Running";
         running.then(|| machine["status"]["providerId"].clone())
     };
-    let id = crate::harness::until_within(
-        120,
-        || running(),
-        || {
-            format!(
-                "the machine joins; it is {}, its console says {}",
-                get(&home, "machine/vm"),
-                console()
-            )
-        },
-    );
+    let id = crate::harness::until_within(120, &running, || {
+        format!(
+            "the machine joins; it is {}, its console says {}",
+            get(&home, "machine/vm"),
+            console()
+        )
+    });
     assert!(console().contains("seed of vm"), "its seed is its own");
 
     // Another start of the driver finds it again, and nothing of it is made twice.

@@ -36,7 +36,7 @@ fn header(out: &mut Vec<u8>, number: u32, name: &str, mode: u32, size: usize) {
 }
 
 fn pad(out: &mut Vec<u8>) {
-    while out.len() % 4 != 0 {
+    while !out.len().is_multiple_of(4) {
         out.push(0);
     }
 }

@@ -129,8 +129,8 @@ async fn discovery_names_the_parts() {
     let world = World::start().await;
     let list = world.get("/apis/apps.orrery.dev/v1").await.expect(200);
     let found = |name: &str| {
-        let all = list["resources"].as_array().expect("resources").iter();
-        all.filter(|resource| resource["name"] == name).cloned().next().expect(name)
+        let mut all = list["resources"].as_array().expect("resources").iter();
+        all.find(|resource| resource["name"] == name).cloned().expect(name)
     };
     let scale = found("workloads/scale");
     assert_eq!(
