@@ -37,10 +37,18 @@ fn package(text: &str) -> Option<&str> {
     lines.find_map(|line| line.strip_prefix("package ")?.split(';').next().map(str::trim))
 }
 
-/// By its full name, or, for `orrery.<group>.v1`, by its group in the list of `packages!`.
+/// By its full name; for `orrery.<group>.v1`, by its group in the list of `packages!`; for
+/// `smi.<group>.<version>`, by its version in the group's list of `versions!`.
 fn is_included(package: &str, modules: &str) -> bool {
     if modules.contains(&format!("{package}.rs")) || modules.contains(&format!("\"{package}\"")) {
         return true;
+    }
+    if let Some((group, version)) =
+        package.strip_prefix("smi.").and_then(|rest| rest.split_once('.'))
+    {
+        let list = modules.split(&format!("versions!({group}:")).nth(1);
+        let listed = list.and_then(|rest| rest.split(')').next()).unwrap_or_default();
+        return listed.split(',').any(|listed| listed.trim() == version);
     }
     let group = package.strip_prefix("orrery.").and_then(|rest| rest.strip_suffix(".v1"));
     let lists = modules.split("packages!(").skip(1).filter_map(|rest| rest.split(')').next());
@@ -52,7 +60,7 @@ fn is_included(package: &str, modules: &str) -> bool {
 mod tests {
     use super::*;
 
-    const MODULES: &str = "packages!(apps,\n core);\ninclude!(\"/oim.v0.rs\");";
+    const MODULES: &str = "packages!(apps,\n core);\ninclude!(\"/oim.v0.rs\");\nversions!(split: v1alpha1, v1alpha2);";
 
     #[track_caller]
     fn check_proto(path: &str, text: &str, expect: Option<&str>) {
@@ -68,6 +76,12 @@ mod tests {
         check_proto("proto/orrery/apps/v1/a.proto", "\npackage orrery.apps.v1;\n", None);
         check_proto("proto/orrery/core/v1/a.proto", "package orrery.core.v1;", None);
         check_proto("proto/oim/v0/oim.proto", "package oim.v0;", None);
+        check_proto("proto/smi/split/v1alpha2/a.proto", "package smi.split.v1alpha2;", None);
+        check_proto(
+            "proto/smi/split/v1/a.proto",
+            "package smi.split.v1;",
+            Some("no module in crates/proto/src"),
+        );
         check_proto("proto/orrery/app/v1/a.proto", "package orrery.app.v1;", Some("no module"));
         check_proto("proto/orrery/x/v1/a.proto", "package orrery.core.v1;", Some("belongs into"));
         check_proto("proto/a.proto", "syntax = \"proto3\";", Some("names no package"));

@@ -16,35 +16,19 @@ use std::net::SocketAddr;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> {
+pub async fn run(global: &Global, mut arguments: UpArguments) -> anyhow::Result<()> {
     let mut signals = StopSignals::listen()?;
-    let data = paths::data(arguments.data_dir)?;
-    let store = StoreOptions::Embedded(data.join("store"));
-    let options = ServerOptions {
-        listen: arguments.listen,
-        operations: operations::read(arguments.operations, &store, &data)?,
-        drivers: arguments.drivers_listen.unwrap_or_default(),
-        store,
-        tls: TlsFiles::default(),
-        allow_plain: false,
-        advertise: None,
-        group_suffix: orrery_api::DEFAULT_GROUP_SUFFIX.to_owned(),
-        identity: arguments.identity.options(),
-        mesh: <_>::default(),
-        storage: arguments
-            .storage
-            .storage_listen
-            .unwrap_or(StorageListen::Default { needed: false }),
-    };
-    let server = Server::open(options).await?;
+    let data = paths::data(arguments.data_dir.take())?;
+    let (name, encrypted) = (arguments.name.clone(), arguments.identity.tls);
+    let server = Server::open(options(arguments, &data)?).await?;
     let url = format!("{}://{}", server.scheme_name(), server.address()?);
     let storage = server.storage_address();
     let drivers = server.drivers_address();
-    let folder = data.join("agents").join(&arguments.name);
-    let (admin, link) = match arguments.identity.tls {
+    let folder = data.join("agents").join(&name);
+    let (admin, link) = match encrypted {
         true => {
             let admin = identity::admin(server.identities(), &data)?;
-            (admin, Linked::beside(server.identities(), &url, &arguments.name, &folder)?)
+            (admin, Linked::beside(server.identities(), &url, &name, &folder)?)
         }
         false => (TlsFiles::default(), Endpoint::new(&url, None)?.into()),
     };
@@ -53,8 +37,7 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
     server.spawn(&mut tasks)?;
 
     let stop_agent = CancellationToken::new();
-    let (name, on_stop) = (&arguments.name, OnStop::StopWorkloads);
-    let config = agent::config(name, folder, on_stop)?;
+    let config = agent::config(&name, folder, OnStop::StopWorkloads)?;
     let agent = agent::start(config, link, stop_agent.clone());
     let context = Context {
         name: "local".to_owned(),
@@ -67,7 +50,7 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
     };
     let config = connection::remember(global, context)?;
     let ports = SidePorts { drivers, storage };
-    welcome(&url, ports, &arguments.name, &data, &config)?;
+    welcome(&url, ports, &name, &data, &config)?;
 
     let serving = tasks.run(STOP_GRACE);
     tokio::pin!(agent, serving);
@@ -97,6 +80,25 @@ pub async fn run(global: &Global, arguments: UpArguments) -> anyhow::Result<()> 
         outcome = stopping => outcome,
         () = signals.next() => Err(crate::exit::Interrupted.into()),
     }
+}
+
+/// A server for one machine, with its store in `data`.
+fn options(arguments: UpArguments, data: &Path) -> anyhow::Result<ServerOptions> {
+    let store = StoreOptions::Embedded(data.join("store"));
+    let storage = arguments.storage.storage_listen;
+    Ok(ServerOptions {
+        listen: arguments.listen,
+        operations: operations::read(arguments.operations, &store, data)?,
+        drivers: arguments.drivers_listen.unwrap_or_default(),
+        store,
+        tls: TlsFiles::default(),
+        allow_plain: false,
+        advertise: None,
+        group_suffix: orrery_api::DEFAULT_GROUP_SUFFIX.to_owned(),
+        identity: arguments.identity.options(),
+        mesh: <_>::default(),
+        storage: storage.unwrap_or(StorageListen::Default { needed: false }),
+    })
 }
 
 /// Where peers other than agents and commanders are taken in.
