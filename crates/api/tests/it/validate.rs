@@ -271,7 +271,7 @@ fn our_own_kinds_say_what_is_missing() {
     }));
     let expect = [
         "spec.placement: Required value: must be set: where it runs",
-        "spec: Required value: set \"process\"",
+        "spec: Required value: set exactly one of process, podman",
     ];
     assert_eq!(lines(&workload.validate(None)), expect);
 }

@@ -146,7 +146,7 @@ mod tests {
         assert!(field.contains("one of always, onFailure, never"), "{field}");
         let tree = said("", true).unwrap();
         assert!(
-            tree.contains("\n    process  <Object> (required)\n      command  <string> (required)"),
+            tree.contains("\n    process  <Object>\n      command  <string> (required)"),
             "{tree}"
         );
     }
@@ -155,7 +155,7 @@ mod tests {
     fn unknown_fields_are_told_with_those_that_are_known() {
         let error = said("spec.oops", false).unwrap_err().to_string();
         assert!(
-            error.starts_with("spec has no field \"oops\"; it has: process, placement"),
+            error.starts_with("spec has no field \"oops\"; it has: process, podman, placement"),
             "{error}"
         );
         let error = said("spec.restartPolicy.x", false).unwrap_err().to_string();

@@ -89,17 +89,10 @@ impl Waiting {
 
     async fn run(&mut self, session: &Session) -> anyhow::Result<()> {
         let mut watches = Watches::default();
-        let mut groups: Vec<Members> = Vec::new();
+        let mut groups: Vec<(Scope, Members)> = Vec::new();
         for (scope, members) in self.groups() {
-            let Some(first) = members.values().next() else { continue };
-            let one = &self.awaited[*first].resource;
-            let (kind, name) = (one.kind.clone(), one.name.name.clone());
-            let name = if members.len() == 1 { name } else { String::new() };
-            match watches.add(session, &kind, &scope, &name).await {
-                Ok(_) => groups.push(members),
-                // Their project is gone, and so are they.
-                Err(Error::Api(error)) if error.reason == "NotFound" => self.absent(&members)?,
-                Err(error) => return Err(error.into()),
+            if self.watch(session, &mut watches, &scope, &members).await? {
+                groups.push((scope, members));
             }
         }
         let mut seen = vec![false; self.awaited.len()];
@@ -112,12 +105,45 @@ impl Waiting {
                 }
             };
             match change {
-                Ok(change) => self.take(&groups[number], change, &mut seen)?,
-                Err(error) if reason(&error) == Some("NotFound") => self.absent(&groups[number])?,
+                Ok(change) => self.take(&groups[number].1, change, &mut seen)?,
+                Err(error) if reason(&error) == Some("NotFound") => {
+                    self.absent(&groups[number].1)?
+                }
+                // What happened meanwhile is not told any more, or the project is another one now:
+                // look at everything again.
+                Err(error) if reason(&error) == Some("Expired") => {
+                    let (scope, members) = groups[number].clone();
+                    members.values().for_each(|place| seen[*place] = false);
+                    if self.watch(session, &mut watches, &scope, &members).await? {
+                        groups.push((scope, members));
+                    }
+                }
                 Err(error) => return Err(error),
             }
         }
         Ok(())
+    }
+
+    /// Begins to watch a group; not when its project is gone, and its members with it.
+    async fn watch(
+        &mut self,
+        session: &Session,
+        watches: &mut Watches,
+        scope: &Scope,
+        members: &Members,
+    ) -> anyhow::Result<bool> {
+        let Some(first) = members.values().next() else { return Ok(false) };
+        let one = &self.awaited[*first].resource;
+        let (kind, name) = (one.kind.clone(), one.name.name.clone());
+        let name = if members.len() == 1 { name } else { String::new() };
+        match watches.add(session, &kind, scope, &name).await {
+            Ok(_) => Ok(true),
+            Err(Error::Api(error)) if error.reason == "NotFound" => {
+                self.absent(members)?;
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// One watch for each kind and project.

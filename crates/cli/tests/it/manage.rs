@@ -29,8 +29,8 @@ fn kinds_are_listed_and_explained() {
     let kinds = home.orrery(&["api-resources"]).good();
     assert!(kinds.starts_with("NAME"), "{kinds}");
     assert!(kinds.contains("workloads") && kinds.contains("apps.orrery.dev/v1"), "{kinds}");
-    let names = home.orrery(&["api-resources", "-o", "name", "--api-group", "infra"]).good();
-    assert_eq!(names, "nodes.infra.orrery.dev\n");
+    let names = home.orrery(&["api-resources", "-o", "name", "--api-group", "apps"]).good();
+    assert_eq!(names, "workloads.apps.orrery.dev\nworkloadinstances.apps.orrery.dev\n");
     let said = home.orrery(&["explain", "wl.spec.process"]).good();
     assert!(said.contains("FIELD:       spec.process <Object>"), "{said}");
     let tree = home.orrery(&["explain", "workload", "--recursive"]).good();
