@@ -145,11 +145,10 @@ fn text(value: &str) -> Option<String> {
     (!value.is_empty()).then(|| value.to_owned())
 }
 
-fn number<T: std::str::FromStr + Default>(key: &str, value: &str) -> Result<T, Failure> {
-    if value.is_empty() {
-        return Ok(T::default());
-    }
-    value.parse().map_err(|_| Failure::bad_request(format!("{key}: {value:?} is no number")))
+/// A number from nothing to the largest that a signed one of 64 bits can be, as the dialect counts.
+fn number<T: TryFrom<i64>>(key: &str, value: &str) -> Result<T, Failure> {
+    let number = value.parse::<i64>().ok().and_then(|number| number.try_into().ok());
+    number.ok_or_else(|| Failure::bad_request(format!("{key}: {value:?} is no number")))
 }
 
 /// A parameter that is there without a value counts as true.
@@ -245,7 +244,7 @@ mod tests {
     fn odd_queries_are_read() {
         check("", Query::default());
         check("&limit=500", Query { limit: 500, ..Query::default() });
-        check("timeout=32s&pretty=true&limit=", Query::default());
+        check("timeout=32s&pretty=true", Query::default());
         check("watch=1&timeoutSeconds=0", Query { watch: true, ..Query::default() });
         check("resourceVersion=0", Query { version: Version::Any, ..Query::default() });
         check(
@@ -265,6 +264,8 @@ mod tests {
     fn what_makes_no_sense_is_refused() {
         refuse("limit=many", 400);
         refuse("limit=-1", 400);
+        refuse("limit=", 400);
+        refuse("limit=18446744073709551615", 400);
         refuse("watch=perhaps", 400);
         refuse("resourceVersion=abc", 400);
         refuse("continue=x&resourceVersion=5", 400);

@@ -62,9 +62,20 @@ impl<W: World> World for Cached<W> {
     }
 }
 
+/// How often a store is started on an engine that cannot be reached for a moment.
+const STARTS_MAX: usize = 50;
+
 async fn store_on(engine: Arc<dyn Engine>) -> Store {
-    let started = Store::start(engine, StoreOptions::default()).await;
-    started.expect("a store starts on an engine")
+    for attempt in 0..STARTS_MAX {
+        match Store::start(engine.clone(), StoreOptions::default()).await {
+            Ok(store) => return store,
+            // A member that died a moment ago: a server would be started again.
+            Err(error) if error.retryable() => tracing::debug!(%error, attempt, "starting again"),
+            Err(error) => panic!("a store starts on an engine: {error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    panic!("a store starts on an engine within {STARTS_MAX} attempts");
 }
 
 #[derive(Debug)]

@@ -54,6 +54,14 @@ async fn two_servers_see_each_others_writes_at_once() {
     }
 }
 
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Two servers on three members, of which one after the other dies and comes back: every history
 /// is still that of a single copy, and the watch tells it without gap or repetition.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -63,6 +71,8 @@ async fn members_that_die_are_not_missed() {
     let world = Cached::new(etcd);
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
+    // A failure ends the killing too, instead of waiting for it for ever.
+    let _end = StopOnDrop(Arc::clone(&stop));
     let killing = tokio::task::spawn_blocking(move || {
         let mut rng = StdRng::seed_from_u64(3);
         let mut killed = 0;
