@@ -54,7 +54,7 @@ async fn a_copy_that_does_not_answer_any_more_is_started_again() {
     let world = World::new();
     let (_agent, mut server) = world.agent().await;
     fs::write(world.path().join("alive"), "").unwrap();
-    let mut program: Program = world.script("touch $T/alive; exec sleep 60");
+    let mut program: Program = world.script("exec sleep 60");
     program.spec.liveness_probe = Some(probe(file_probe(&world, "alive"), 2));
     server.assign(&program).await;
     let first = server.until_state(&program, "Running").await.pid;

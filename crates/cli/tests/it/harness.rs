@@ -116,6 +116,15 @@ impl Drop for Process {
     }
 }
 
+/// A process that is asked to end, so that it can take along what it started.
+pub struct Asked(pub Process);
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        end(&mut self.0.0);
+    }
+}
+
 impl Home {
     /// Starts `orrery server` on a folder of this home and returns its address. It logs to a file
     /// beside that folder: `NAME.log`.
@@ -237,17 +246,22 @@ impl Up {
 impl Drop for Up {
     /// Asked first, so that the workloads go too, also when the test has failed.
     fn drop(&mut self) {
-        // It may have ended already.
-        signal(self.child.id(), rustix::process::Signal::INT);
-        for _ in 0..SOON.as_millis() / LOOK_AGAIN.as_millis() {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
-            }
-            pause();
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        end(&mut self.child);
     }
+}
+
+/// Asks a process to end, and makes it end when it does not.
+fn end(child: &mut Child) {
+    // It may have ended already.
+    signal(child.id(), rustix::process::Signal::INT);
+    for _ in 0..SOON.as_millis() / LOOK_AGAIN.as_millis() {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
+        }
+        pause();
+    }
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 #[allow(

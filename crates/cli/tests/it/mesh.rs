@@ -1,5 +1,5 @@
 //! The mesh as a user meets it: the printed bootstrap, a real Envoy, workloads that come and go.
-use crate::harness::{Home, ORRERY, Process, until};
+use crate::harness::{Asked, Home, ORRERY, Process, until};
 use crate::tls::{authority, identity};
 use orrery_pki::Role;
 use std::io::{Read as _, Write as _};
@@ -138,11 +138,11 @@ h.HTTPServer((os.environ[os.environ['ORRERY_NODE'].upper()], int(os.environ['POR
 }
 
 /// An agent that says under which address its workloads are reached.
-fn agent(home: &Home, name: &str, url: &str, address: &str) -> Process {
+fn agent(home: &Home, name: &str, url: &str, address: &str) -> Asked {
     let mut command = home.command(ORRERY);
     command.args(["agent", "--name", name, "--server", url, "--stop-workloads"]);
     command.args(["--address", address, "--data-dir"]).arg(home.path(&format!("agent-{name}")));
-    Process(command.stderr(Stdio::null()).spawn().expect("start an agent"))
+    Asked(Process(command.stderr(Stdio::null()).spawn().expect("start an agent")))
 }
 
 const PROJECT: &str =
