@@ -31,6 +31,7 @@ mod pkcs8;
 mod renewal;
 mod request;
 mod role;
+mod signatures;
 mod spiffe;
 mod subject;
 mod token;

@@ -136,6 +136,14 @@ impl LiveTls {
         self.set(material);
         Ok(true)
     }
+
+    /// The same where nobody can be told but the log: what is in use goes on. It is said once for each
+    /// change of the files.
+    fn look(&self) {
+        if let Err(error) = self.refresh() {
+            tracing::warn!(%error, "changed certificate files cannot be used; the ones from before stay in use");
+        }
+    }
 }
 
 fn trusting(material: &TlsMaterial, also: &str) -> Result<TlsMaterial, Error> {
