@@ -57,7 +57,7 @@ pub use scheme::{
 };
 pub use select::{FieldSelector, LabelSelector, SelectorError, terms};
 pub use table::{Cell, age, human_duration, table_cells};
-pub use validate::{is_label_value, is_name, is_qualified_name, validate};
+pub use validate::{is_label_value, is_name, is_qualified_name, validate, validate_status};
 pub use violation::{PROBLEMS_MAX, Reason, Violation};
 
 /// Identity of a resource and what the server knows about it.

@@ -6,7 +6,6 @@ use prost_types::Timestamp;
 /// A new object: what the server owns is the server's.
 pub fn created(given: &Object, uid: String, now: Timestamp) -> Object {
     let mut next = given.clone();
-    next.clear_status();
     next.update_meta(|meta| {
         meta.uid = uid;
         meta.resource_version.clear();

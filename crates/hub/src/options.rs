@@ -119,6 +119,9 @@ pub struct ApplyOptions {
     pub manager: String,
     /// With [`Merge::Apply`]: take fields from other managers instead of refusing to change them.
     pub force: bool,
+    /// A new object begins with the status that is given: for parts of the server, which know how
+    /// what they make begins. Whoever else creates an object does not say how it fares.
+    pub with_status: bool,
     /// Check everything, store nothing.
     pub dry_run: bool,
     /// What else must hold in the store at the moment of writing: a parent that is still there, a

@@ -48,6 +48,12 @@ impl<T: prost::Message + prost::Name + Default> Resources<T> {
         typed(&applied.object)
     }
 
+    /// Creates it with the status that it begins with.
+    pub async fn create_with_status(&self, value: &T) -> Result<(), Error> {
+        let options = ApplyOptions { with_status: true, ..ApplyOptions::create() };
+        self.accessor.apply(self.object(value)?, options).await.map(|_| ())
+    }
+
     /// Writes what a controller declares: metadata and spec.
     pub async fn apply(&self, value: &T) -> Result<Outcome, Error> {
         let applied = self.accessor.apply(self.object(value)?, ApplyOptions::default()).await?;

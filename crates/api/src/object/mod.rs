@@ -123,6 +123,11 @@ impl Object {
         crate::validate::validate(self, old)
     }
 
+    /// Everything that is wrong with what is said to be; see [`crate::validate_status`].
+    pub fn validate_status(&self, old: Option<&Self>) -> Vec<Violation> {
+        crate::validate::validate_status(self, old)
+    }
+
     /// What people ask for.
     pub fn spec(&self) -> Option<&DynamicMessage> {
         self.part(self.kind.fields.spec.as_ref())

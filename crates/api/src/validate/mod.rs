@@ -41,6 +41,24 @@ pub fn validate(object: &Object, old: Option<&Object>) -> Vec<Violation> {
     found
 }
 
+/// Everything that is wrong with the status of `object`. Validators that are registered for a kind
+/// judge what people ask for, so none of them is asked.
+pub fn validate_status(object: &Object, old: Option<&Object>) -> Vec<Violation> {
+    let kind = object.kind();
+    let (path, found) = (Path::default(), Findings::default());
+    let mut checker = Checker { schema: kind.schema(), path, found };
+    let status = kind.fields.status.as_ref();
+    let fields = kind.schema().root().fields.iter();
+    for field in fields.filter(|field| Some(&field.descriptor) == status) {
+        let mark = checker.path.enter_field(&field.json_name);
+        let value = lookup::get(object.message(), &field.descriptor);
+        let before = old.and_then(|old| lookup::get(old.message(), &field.descriptor));
+        checker.field(field, value, before);
+        checker.path.leave(mark);
+    }
+    checker.found.into_vec()
+}
+
 /// An object without metadata or spec is checked as if they were empty, so that what is mandatory
 /// in them is named one by one.
 fn with_mandatory_parts(object: &Object) -> Cow<'_, DynamicMessage> {

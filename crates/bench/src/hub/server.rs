@@ -25,7 +25,8 @@ impl Server {
     pub async fn start(data: &Path) -> anyhow::Result<Self> {
         let port = process::free_port()?;
         let mut command = Command::new(process::orrery()?);
-        command.args(["server", "--log", "error", "--listen"]);
+        command.args(["server", "--log", "error", "--drivers-listen", "off"]);
+        command.args(["--storage-listen", "off", "--listen"]);
         command.arg(format!("127.0.0.1:{port}")).arg("--data-dir").arg(data);
         let begun = Instant::now();
         let process = Process::start(&mut command)?;

@@ -6,15 +6,28 @@ use super::placement::{Amounts, Seat};
 use super::plan::Surroundings;
 use super::{AGENT_FINALIZER, INSTANCES_FINALIZER, plan, summary};
 use async_trait::async_trait;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt};
 use orrery_api::Object;
 use orrery_hub::{ApplyOptions, Clock, Error, Hub, ObjectName, Precondition, Resources};
 use orrery_proto::apps::v1::{Workload, WorkloadInstance};
 use orrery_proto::core::v1::{Project, Secret};
 use orrery_proto::infra::v1::Node;
 use orrery_proto::meta::v1::ObjectMeta;
-use orrery_runtime::{Next, Reconciler, View};
+use orrery_runtime::{Next, Pace, Reconciler, View};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How often the sum of the copies is told at most, and how often at once: a workload that begins
+/// says so at each step, and one with a thousand copies is summed up once for many of their changes.
+const SUMMARY_EVERY: Duration = Duration::from_millis(250);
+const SUMMARIES_AT_ONCE: u32 = 4;
+
+/// Copies of one workload that are written at once.
+const WRITES_AT_ONCE: usize = 64;
 
 /// What the watches of the fleet have told.
 #[derive(Clone)]
@@ -34,6 +47,7 @@ pub struct WorkloadReconciler {
     projects: Resources<Project>,
     views: Views,
     clock: Arc<dyn Clock>,
+    pace: Pace<ObjectName>,
 }
 
 impl WorkloadReconciler {
@@ -44,6 +58,7 @@ impl WorkloadReconciler {
             projects: hub.resources()?,
             views,
             clock: hub.clock().clone(),
+            pace: Pace::new(SUMMARY_EVERY, SUMMARIES_AT_ONCE),
         })
     }
 
@@ -140,31 +155,37 @@ impl WorkloadReconciler {
     }
 
     async fn carry_out(&self, project: &str, plan: &plan::Plan) -> Result<(), Error> {
-        for (at, instance) in plan.create.iter().enumerate() {
-            match self.instances.create(instance).await {
-                Ok(_) | Err(Error::AlreadyExists { .. }) => {}
-                Err(error) => {
-                    for (name, _) in plan.create.iter().skip(at).filter_map(reservation) {
-                        self.views.ledger.give_back(&ObjectName::new(project, name));
-                    }
-                    return Err(error);
+        side_by_side(plan.create.iter().map(|copy| self.create(project, copy).boxed())).await?;
+        side_by_side(plan.update.iter().map(|copy| self.update(copy).boxed())).await?;
+        side_by_side(plan.introduce.iter().map(|copy| self.introduce(copy).boxed())).await?;
+        side_by_side(plan.delete.iter().map(|name| self.delete(project, name).boxed())).await?;
+        side_by_side(plan.release.iter().map(|name| self.release(project, name).boxed())).await
+    }
+
+    async fn update(&self, copy: &WorkloadInstance) -> Result<(), Error> {
+        self.instances.apply(copy).await.map(|_| ())
+    }
+
+    async fn delete(&self, project: &str, name: &str) -> Result<(), Error> {
+        self.instances.delete(&ObjectName::new(project, name)).await
+    }
+
+    async fn release(&self, project: &str, name: &str) -> Result<(), Error> {
+        let name = ObjectName::new(project, name);
+        ignore_gone(release(&self.instances, &name, AGENT_FINALIZER).await)
+    }
+
+    /// Makes a copy; what was kept free for one that cannot be made is free again.
+    async fn create(&self, project: &str, copy: &WorkloadInstance) -> Result<(), Error> {
+        match self.instances.create_with_status(copy).await {
+            Ok(()) | Err(Error::AlreadyExists { .. }) => Ok(()),
+            Err(error) => {
+                if let Some((name, _)) = reservation(copy) {
+                    self.views.ledger.give_back(&ObjectName::new(project, name));
                 }
+                Err(error)
             }
         }
-        for instance in &plan.update {
-            self.instances.apply(instance).await?;
-        }
-        for instance in &plan.introduce {
-            self.introduce(instance).await?;
-        }
-        for name in &plan.delete {
-            self.instances.delete(&ObjectName::new(project, name)).await?;
-        }
-        for name in &plan.release {
-            let name = ObjectName::new(project, name);
-            ignore_gone(release(&self.instances, &name, AGENT_FINALIZER).await)?;
-        }
-        Ok(())
     }
 }
 
@@ -173,6 +194,12 @@ impl Reconciler<ObjectName> for WorkloadReconciler {
     type Error = Error;
 
     async fn reconcile(&self, key: &ObjectName) -> Result<Next, Error> {
+        let known = self.views.workloads.get(key);
+        if known.is_some_and(|known| at_rest(&known))
+            && let Some(wait) = self.pace.wait(key, Instant::now())
+        {
+            return Ok(Next::After(wait));
+        }
         let Some(workload) = self.workloads.find(key).await? else {
             self.views.ledger.starve(key, false);
             return Ok(Next::AwaitChange);
@@ -189,9 +216,27 @@ impl Reconciler<ObjectName> for WorkloadReconciler {
             let metadata = named(&key.project, &key.name);
             let next = Workload { metadata, status: Some(status), ..Workload::default() };
             ignore_gone(self.workloads.write_status(&next).await.map(|_| ()))?;
+            self.pace.told(key, Instant::now());
         }
         Ok(Next::AwaitChange)
     }
+}
+
+/// Nothing new is asked of it: only its copies change.
+fn at_rest(workload: &Workload) -> bool {
+    let Some(metadata) = &workload.metadata else { return false };
+    let observed = workload.status.as_ref().map(|status| status.observed_generation);
+    metadata.deletion_timestamp.is_none() && observed == Some(metadata.generation)
+}
+
+/// Does all of it, much at once: the store groups what is written together into one durable commit.
+/// All is tried; the first failure is told.
+async fn side_by_side(
+    work: impl Iterator<Item = BoxFuture<'_, Result<(), Error>>>,
+) -> Result<(), Error> {
+    let work: Vec<_> = work.collect();
+    let outcomes: Vec<_> = stream::iter(work).buffer_unordered(WRITES_AT_ONCE).collect().await;
+    outcomes.into_iter().collect()
 }
 
 fn reservation(

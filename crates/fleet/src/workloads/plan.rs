@@ -80,8 +80,15 @@ pub fn plan(workload: &Workload, instances: &[WorkloadInstance], around: &Surrou
     plan.outdated = outdated.map(|copy| meta(&copy.there.metadata).name.clone()).collect();
     plan.update = rollout::updates(strategy, &staying);
     let missing = wanted.iter().filter(|(name, _)| !present.contains(name.as_str()));
-    plan.create = missing.map(|(_, instance)| instance.clone()).collect();
+    plan.create = missing.map(|(_, instance)| introduced(instance, &around.nodes)).collect();
     plan
+}
+
+/// A new copy with the first words about it.
+fn introduced(copy: &WorkloadInstance, nodes: &BTreeMap<String, Seat>) -> WorkloadInstance {
+    let node = copy.spec.as_ref().map_or("", WorkloadInstanceSpec::node);
+    let status = Some(introduction(node, nodes.contains_key(node)));
+    WorkloadInstance { status, ..copy.clone() }
 }
 
 /// What becomes of a copy that is there; returned when it stays.

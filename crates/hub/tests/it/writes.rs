@@ -115,6 +115,22 @@ async fn a_status_write_touches_only_the_status_and_others_never_do() {
 }
 
 #[tokio::test]
+async fn a_new_object_begins_with_a_status_only_where_a_part_of_the_server_says_so() {
+    let world = World::new().await;
+    let made = |name: &str| {
+        world.read(json!({
+            "metadata": {"name": name, "project": PROJECT}, "spec": {"image": "x"},
+            "status": {"state": "Pending"},
+        }))
+    };
+    let plain = world.apply(made("a"), ApplyOptions::create()).await.expect("an object").object;
+    assert_eq!(json_of(&plain).get("status"), None);
+    let with_status = ApplyOptions { with_status: true, ..ApplyOptions::create() };
+    let told = world.apply(made("b"), with_status).await.expect("an object").object;
+    assert_eq!(json_of(&told)["status"]["state"], "Pending");
+}
+
+#[tokio::test]
 async fn a_status_belongs_to_something_that_is_there() {
     let world = World::new().await;
     let status = json!({"metadata": {"name": "a", "project": PROJECT}, "status": {"state": "x"}});

@@ -27,29 +27,38 @@ const FLUSH_POLL: Duration = Duration::from_millis(10);
 /// Commits removed in one batch: short enough that a commit waiting behind it does not notice.
 const SLICE: usize = 256;
 
+/// Where forgetting stands.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// Commits removed since space was last given back.
+    removed: usize,
+    /// The newest commit removed since the store was opened. What was removed leaves marks in the
+    /// log until its files are written anew, and a walk that began before them would read each one.
+    swept: Revision,
+}
+
 pub(super) async fn compact(shared: &Arc<Shared>, up_to: Revision) -> Result<(), Error> {
-    let mut removed = shared.compacting.lock().await;
+    let mut progress = shared.compacting.lock().await;
     if !shared.blocking(move |tables| advance(tables, up_to)).await? {
         return Ok(());
     }
-    *removed += sweep(shared).await?;
-    if RECLAIM_AFTER <= *removed {
+    sweep(shared, &mut progress).await?;
+    if RECLAIM_AFTER <= progress.removed {
         shared.blocking(give_back).await?;
-        *removed = 0;
+        progress.removed = 0;
     }
     Ok(())
 }
 
 /// Goes on with what a process that died had begun.
 pub(super) async fn resume(shared: &Arc<Shared>) -> Result<(), Error> {
-    *shared.compacting.lock().await += sweep(shared).await?;
-    Ok(())
+    sweep(shared, &mut *shared.compacting.lock().await).await
 }
 
 pub(super) async fn reclaim(shared: &Arc<Shared>) -> Result<(), Error> {
-    let mut removed = shared.compacting.lock().await;
+    let mut progress = shared.compacting.lock().await;
     shared.blocking(give_back).await?;
-    *removed = 0;
+    progress.removed = 0;
     Ok(())
 }
 
@@ -72,15 +81,16 @@ fn give_back(tables: &Tables) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes all that lies before the bound and answers how many commits it were.
-async fn sweep(shared: &Arc<Shared>) -> Result<usize, Error> {
-    let mut total = 0;
+/// Removes all that lies before the bound.
+async fn sweep(shared: &Arc<Shared>, progress: &mut Progress) -> Result<(), Error> {
     loop {
-        let removed = shared.blocking(slice).await?;
+        let after = progress.swept;
+        let Slice { removed, last } = shared.blocking(move |tables| slice(tables, after)).await?;
         count(&shared.counters.compacted, removed);
-        total += removed;
+        progress.removed += removed;
+        progress.swept = last;
         if removed < SLICE {
-            return Ok(total);
+            return Ok(());
         }
     }
 }
@@ -97,14 +107,21 @@ fn advance(tables: &Tables, up_to: Revision) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Removes the oldest commits up to the bound and answers how many it were.
-fn slice(tables: &Tables) -> Result<usize, Error> {
+/// What one batch removed.
+struct Slice {
+    removed: usize,
+    last: Revision,
+}
+
+/// Removes the oldest commits after `after` and up to the bound.
+fn slice(tables: &Tables, after: Revision) -> Result<Slice, Error> {
     let snapshot = tables.db.snapshot();
     let bound = format::revision_key(tables.compacted_in(&snapshot)?);
     // Synced like every other batch, so that only the last one of a journal can ever be torn.
     let mut batch = tables.batch().durability(Some(PersistMode::SyncData));
-    let mut removed = 0;
-    let rows = snapshot.range(&tables.log, (Bound::Unbounded, Bound::Included(bound)));
+    let mut done = Slice { removed: 0, last: after };
+    let after = Bound::Excluded(format::revision_key(after));
+    let rows = snapshot.range(&tables.log, (after, Bound::Included(bound)));
     for row in rows.take(SLICE) {
         let (row_key, row) = row.into_inner().map_err(|error| failed("read the log", &error))?;
         let revision = reader::log_revision(&row_key)?;
@@ -113,10 +130,10 @@ fn slice(tables: &Tables) -> Result<usize, Error> {
             remove_superseded(tables, &mut batch, &logged, revision);
         }
         batch.remove(&tables.log, row_key);
-        removed += 1;
+        done = Slice { removed: done.removed + 1, last: revision };
     }
     batch.commit().map_err(|error| failed("remove history", &error))?;
-    Ok(removed)
+    Ok(done)
 }
 
 /// What nobody can read any more once history begins at or after `revision`: the version before,

@@ -91,8 +91,8 @@ struct Shared {
     tables: RwLock<Option<Arc<Tables>>>,
     feed: Feed,
     counters: Counters,
-    /// One compaction at a time; how many commits were removed since space was last given back.
-    compacting: tokio::sync::Mutex<usize>,
+    /// One compaction at a time, and how far they came.
+    compacting: tokio::sync::Mutex<compaction::Progress>,
 }
 
 impl Shared {
@@ -128,7 +128,7 @@ impl Embedded {
             tables: RwLock::new(Some(Arc::clone(&tables))),
             feed: Feed::new(state.head),
             counters: Counters::default(),
-            compacting: tokio::sync::Mutex::new(0),
+            compacting: tokio::sync::Mutex::default(),
         });
         let (queue, requests) = mpsc::channel(QUEUE);
         let committer = Committer::start(tables, watermark, Arc::clone(&shared), requests, &state)?;

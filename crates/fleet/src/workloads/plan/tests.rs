@@ -71,13 +71,16 @@ fn a_changed_spec_changes_the_assignment() {
 #[test]
 fn an_unknown_node_is_said_and_let_go() {
     let mut there = plan(&mk_workload(&["ghost"]), &[], &names(&[])).create;
+    let said = |copy: &WorkloadInstance| {
+        let status = copy.status.clone().unwrap_or_default();
+        status.message.contains("no agent named \"ghost\" has ever connected")
+    };
+    assert!(said(&there[0]), "a copy begins with it");
     let next = plan(&mk_workload(&["ghost"]), &there, &names(&["a"]));
-    assert!(
-        next.introduce[0]
-            .status
-            .as_ref()
-            .is_some_and(|s| s.message.contains("no agent named \"ghost\" has ever connected"))
-    );
+    assert!(next.introduce.is_empty(), "what was said is not said again");
+    there[0].status = None;
+    let next = plan(&mk_workload(&["ghost"]), &there, &names(&["a"]));
+    assert!(said(&next.introduce[0]), "a copy that somebody else made");
     let metadata = there[0].metadata.as_mut().expect("planned with metadata");
     metadata.deletion_timestamp = Some(Timestamp::default());
     let next = plan(&mk_workload(&[]), &there, &names(&["a"]));

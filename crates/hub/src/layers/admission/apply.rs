@@ -84,6 +84,9 @@ impl Admission {
 
     async fn create(&self, given: &Object, options: &ApplyOptions) -> Result<Applied, Error> {
         let mut next = merge::created(given, uuid::Uuid::new_v4().to_string(), self.clock.now());
+        if !options.with_status {
+            next.clear_status();
+        }
         let (nothing, manager) = (Object::new(given.kind()), manager_of(options));
         if let (Merge::Apply, Some(manager)) = (options.merge, &manager) {
             // What is filled in below is not what the manager declares.

@@ -111,11 +111,11 @@ impl Admission {
         old: Option<&Object>,
         part: Part,
     ) -> Result<(), Error> {
-        let mut violations = next.validate(old);
-        // Whoever writes a status is not to blame for a spec that an older version let in.
-        if part == Part::Status {
-            violations.retain(|violation| violation.path.starts_with("status"));
-        }
+        let mut violations = match part {
+            Part::Main => next.validate(old),
+            // Whoever writes a status is not to blame for a spec that an older version let in.
+            Part::Status => next.validate_status(old),
+        };
         violations.extend(old.and_then(|old| late_finalizer(next, old)));
         self.refuse(next, violations)
     }
