@@ -13,6 +13,7 @@ mod projects;
 
 use orrery_api::Object;
 use orrery_hub::{Error, Hub, HubBuilder};
+use orrery_proto::core::v1::Project;
 use orrery_runtime::{Controller, OnEnd, Reflector, Tasks};
 
 pub use bootstrap::{DEFAULT_PROJECT, ensure_projects};
@@ -37,7 +38,9 @@ pub fn register(builder: HubBuilder) -> HubBuilder {
 /// Starts the controllers; for the leader only.
 pub fn spawn(hub: &Hub, tasks: &mut Tasks) -> Result<(), Error> {
     let stop = tasks.stop_token();
-    let mut watched = Reflector::new(hub.resources::<orrery_proto::core::v1::Project>()?);
+    let projects = hub.resources::<Project>()?;
+    // Only names are asked for.
+    let mut watched = Reflector::new(projects).trimmed(|project| *project = Project::default());
     let controller = Controller::new("projects", projects::ProjectReconciler::new(hub)?);
     let queue = controller.queue();
     watched.on_change(move |change| queue.add(change.name.clone()));

@@ -17,6 +17,8 @@ pub struct Reflector<T> {
     resources: Resources<T>,
     view: Arc<View<T>>,
     handlers: Vec<Handler<T>>,
+    /// Takes away what nobody asks the view for.
+    trim: Option<fn(&mut T)>,
     synced: watch::Sender<bool>,
 }
 
@@ -32,7 +34,14 @@ impl<T: prost::Message + prost::Name + Default> Reflector<T> {
 
     fn with_view(resources: Resources<T>, view: View<T>) -> Self {
         let (synced, _) = watch::channel(false);
-        Self { resources, view: Arc::new(view), handlers: Vec::new(), synced }
+        Self { resources, view: Arc::new(view), handlers: Vec::new(), trim: None, synced }
+    }
+
+    /// Keeps only a part of each object: with a hundred thousand of them, it matters.
+    #[must_use]
+    pub fn trimmed(mut self, trim: fn(&mut T)) -> Self {
+        self.trim = Some(trim);
+        self
     }
 
     pub fn view(&self) -> Arc<View<T>> {
@@ -109,14 +118,24 @@ impl<T: prost::Message + prost::Name + Default> Reflector<T> {
                 return Ok(None);
             }
         };
-        let meta = object.meta().map_err(unreadable::<T>)?;
         // An object from a watch always says its revision.
-        let revision = meta.resource_version.parse().unwrap_or_default();
-        let name = ObjectName::new(meta.project, meta.name);
-        let new = if present { Some(object.typed().map_err(unreadable::<T>)?) } else { None };
+        let revision = object.resource_version().map_err(unreadable::<T>)?;
+        let revision = revision.parse().unwrap_or_default();
+        let (project, name) = (object.project(), object.name());
+        let name =
+            ObjectName::new(project.map_err(unreadable::<T>)?, name.map_err(unreadable::<T>)?);
+        let new = if present { Some(self.read(&object)?) } else { None };
         self.tell(name.clone(), new);
         self.view.advance(revision);
         Ok(Some(name))
+    }
+
+    fn read(&self, object: &Encoded) -> Result<T, Error> {
+        let mut read = object.typed().map_err(unreadable::<T>)?;
+        if let Some(trim) = self.trim {
+            trim(&mut read);
+        }
+        Ok(read)
     }
 
     fn tell(&self, name: ObjectName, new: Option<T>) {

@@ -116,6 +116,13 @@ impl Encoded {
         }
     }
 
+    pub fn name(&self) -> Result<&str, ObjectError> {
+        match splice::meta_text(self.kind(), self.bytes(), self.kind().meta.name.number()) {
+            Some(name) => Ok(name),
+            None => self.object().map(Object::name),
+        }
+    }
+
     pub fn project(&self) -> Result<&str, ObjectError> {
         match splice::meta_text(self.kind(), self.bytes(), self.kind().meta.project.number()) {
             Some(project) => Ok(project),

@@ -1,4 +1,5 @@
 //! What a server has been told of everything that concerns machines.
+use super::freeze;
 use super::refs::{class_key, is_going, meta, owner};
 use super::related::{Listeners, Related, Relation};
 use crate::drivers::DriverKey;
@@ -52,7 +53,7 @@ impl Watches {
         let deployments = Reflector::new(hub.resources()?);
         let nodes = Reflector::new(hub.resources()?);
         let instances = Reflector::indexed(hub.resources()?, by_node);
-        let projects = Reflector::new(hub.resources()?);
+        let projects = Reflector::new(hub.resources()?).trimmed(freeze::keep_switch);
         let secrets = Reflector::new(hub.resources()?);
         let views = Arc::new(Views {
             machines: machines.view(),
