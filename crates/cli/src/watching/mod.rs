@@ -1,23 +1,31 @@
 //! Several watches as one stream of changes.
+//!
+//! ```text
+//!   server ──events──> lasting (begins again by itself) ──changes──> known (pure) ──news──> output
+//! ```
+mod known;
+mod lasting;
+
+pub use known::{Known, News};
+pub use lasting::Patience;
+
 use crate::kinds;
-use crate::output::print;
 use crate::session::{Scope, Session};
 use futures::stream::{BoxStream, SelectAll, StreamExt as _};
-use orrery_client::Error;
-use orrery_client::commander::Watch;
-use orrery_proto::hub::v1::watch_response::Type;
-use orrery_proto::hub::v1::{Encoding, KindInfo, WatchRequest, WatchResponse};
+use orrery_proto::hub::v1::{Encoding, KindInfo, WatchRequest};
 use serde_json::Value;
 
 /// What became of a resource.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// It is there, or it is different.
     Is(Value),
     /// It is gone; this is what it was last.
     Gone(Value),
-    /// Everything that was there at the start has been told.
+    /// Everything that is there has been told, since the start or since `Again`.
     Complete,
+    /// Something was missed: everything that is there is told once more.
+    Again,
 }
 
 /// Changes of several kinds; each says which watch it comes from.
@@ -28,14 +36,16 @@ pub struct Watches {
 }
 
 impl Watches {
-    /// Watches one kind, or one resource of it. Its changes carry the number that is returned.
-    pub async fn add(
+    /// Watches one kind, or one resource of it. Its changes carry the number of the watch: the first
+    /// has 0, the next 1.
+    pub fn add(
         &mut self,
         session: &Session,
         kind: &KindInfo,
         scope: &Scope,
         name: &str,
-    ) -> Result<usize, Error> {
+        patience: Patience,
+    ) -> anyhow::Result<()> {
         let request = WatchRequest {
             api_version: kinds::api_version(kind),
             kind: kind.kind.clone(),
@@ -46,11 +56,12 @@ impl Watches {
             resource_version: String::new(),
             encoding: Encoding::Json.into(),
         };
-        let watch = session.server.watch(request).await?;
+        let projects = kinds::find(&session.known, PROJECTS)?;
         let number = self.count;
         self.count += 1;
-        self.streams.push(changes(watch).map(move |change| (number, change)).boxed());
-        Ok(number)
+        let changes = lasting::changes(session.server.clone(), request, projects, patience);
+        self.streams.push(changes.map(move |change| (number, change)).boxed());
+        Ok(())
     }
 
     /// The next change of any of them. It never ends by itself: an end is an error.
@@ -62,27 +73,11 @@ impl Watches {
     }
 }
 
-/// The changes of one watch, and the error that it ends with.
-fn changes(watch: Watch) -> BoxStream<'static, anyhow::Result<Change>> {
-    let events = futures::stream::unfold(Some(watch), |watch| async move {
-        let mut watch = watch?;
-        match watch.next().await {
-            Ok(Some(event)) => Some((Ok(event), Some(watch))),
-            Ok(None) => Some((Err(anyhow::anyhow!("the server ended the watch")), None)),
-            Err(error) => Some((Err(error.into()), None)),
-        }
-    });
-    events
-        .filter_map(|event| async move { event.and_then(|event| change(&event)).transpose() })
-        .boxed()
-}
+/// The kind of projects, as every server has it.
+const PROJECTS: &str = "projects";
 
-fn change(event: &WatchResponse) -> anyhow::Result<Option<Change>> {
-    let object = || print::json(event.resource.as_ref());
-    Ok(match event.r#type() {
-        Type::Added | Type::Modified => Some(Change::Is(object()?)),
-        Type::Deleted => Some(Change::Gone(object()?)),
-        Type::Bookmark => Some(Change::Complete),
-        Type::Unspecified => None,
-    })
+/// The project and the name of a resource.
+pub fn key(object: &Value) -> (String, String) {
+    let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
+    (text("project"), text("name"))
 }
