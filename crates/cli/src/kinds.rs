@@ -1,6 +1,7 @@
 //! Kinds as people type them.
 use anyhow::bail;
 use orrery_proto::hub::v1::{DiscoverResponse, KindInfo, ResourceName};
+use std::collections::BTreeSet;
 
 /// The kind that goes by this name: kind, plural, singular, short name, or plural.group.
 pub fn find<'a>(server: &'a DiscoverResponse, typed: &str) -> anyhow::Result<&'a KindInfo> {
@@ -9,7 +10,9 @@ pub fn find<'a>(server: &'a DiscoverResponse, typed: &str) -> anyhow::Result<&'a
     if let Some(kind) = found {
         return Ok(kind);
     }
-    let known: Vec<&str> = server.kinds.iter().map(|kind| kind.plural.as_str()).collect();
+    // A kind has one name in all its versions.
+    let known: BTreeSet<&str> = server.kinds.iter().map(|kind| kind.plural.as_str()).collect();
+    let known: Vec<&str> = known.into_iter().collect();
     bail!("the server does not know the kind {typed:?}; it knows: {}", known.join(", "))
 }
 

@@ -11,13 +11,14 @@ use orrery_proto::hub::v1::{
     ResourceName, resource::Body,
 };
 use serde_json::Value;
+use std::sync::Arc;
 
 /// Whose fields they are that this command line sets.
 const FIELD_MANAGER: &str = "orrery";
 
 pub struct Session {
     pub target: Target,
-    pub server: Commander,
+    pub server: Arc<Commander>,
     pub known: DiscoverResponse,
     /// Whether who set which field is shown too.
     pub managed_fields: bool,
@@ -52,7 +53,7 @@ pub struct Page {
 impl Session {
     pub async fn open(global: &Global, connection: &Connection) -> anyhow::Result<Self> {
         let target = Target::find(global, connection)?;
-        let server = target.connect().await?;
+        let server = Arc::new(target.connect().await?);
         let known = server.discover().await?;
         Ok(Self { target, server, known, managed_fields: false })
     }

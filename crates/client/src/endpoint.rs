@@ -94,12 +94,15 @@ impl Endpoint {
     /// A call, with the token where there is one.
     pub(crate) fn request<T>(&self, message: T) -> tonic::Request<T> {
         let mut request = tonic::Request::new(message);
-        if let Some(Token(token)) = &self.token
-            && let Ok(value) = format!("Bearer {token}").parse()
-        {
+        if let Some(value) = self.authorization().and_then(|text| text.parse().ok()) {
             request.metadata_mut().insert("authorization", value);
         }
         request
+    }
+
+    /// What is shown with each call, where there is a token.
+    pub(crate) fn authorization(&self) -> Option<String> {
+        self.token.as_ref().map(|Token(token)| format!("Bearer {token}"))
     }
 
     fn with(address: &str, tls: Option<Trust>) -> Result<Self, Error> {

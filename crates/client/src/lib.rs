@@ -1,7 +1,7 @@
 //! Connections to a server.
 //!
 //! Owns: endpoints and their TLS, the commander connection (which never retries), the agent
-//! connection (which always does), joining and renewing certificates, the contexts that say where a
+//! connection (which always does), the files of objects, joining and renewing certificates, the contexts that say where a
 //! server is.
 //! Not in it: the store, the hub, printing.
 pub mod agent;
@@ -9,6 +9,7 @@ pub mod commander;
 pub mod context;
 mod endpoint;
 mod error;
+pub mod files;
 pub mod identity;
 
 pub use commander::{Commander, Replies};

@@ -30,7 +30,7 @@ pub fn updated(
             next.copy_status_from(given)?;
             Ok(next)
         }
-        Part::Main => {
+        Part::Main | Part::Scale => {
             let mut next = given.clone();
             next.default();
             next.copy_status_from(old)?;

@@ -93,6 +93,8 @@ pub enum Part {
     Main,
     /// The status; everything else stays as it is.
     Status,
+    /// The number of copies, which is part of the spec; who set it so is remembered apart.
+    Scale,
 }
 
 /// How what is given and what is there become one.

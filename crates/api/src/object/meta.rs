@@ -213,7 +213,7 @@ fn changes(before: &ObjectMeta, after: &ObjectMeta) -> (ObjectMeta, Vec<u32>) {
     compare!(
         1 name, 2 project, 3 description, 4 labels, 5 annotations, 6 uid, 7 resource_version,
         8 generation, 9 creation_timestamp, 10 deletion_timestamp, 11 finalizers,
-        12 owner_references, 13 managed_fields
+        12 owner_references, 13 managed_fields, 14 generate_name
     );
     (changes, numbers)
 }

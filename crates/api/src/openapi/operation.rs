@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 pub(super) const OBJECT_TYPES: &[&str] = &["application/json", "application/yaml"];
 const JSON_PATCH_TYPES: &[&str] = &["application/json-patch+json"];
 const PATCH_TYPES: &[&str] = &["application/apply-patch+yaml", "application/merge-patch+json"];
-const SCALE_PATCH_TYPES: &[&str] = &["application/merge-patch+json"];
 const FILE_TYPES: &[&str] = &["application/octet-stream"];
 
 /// One parameter of a query.
@@ -171,10 +170,10 @@ fn scale(resource: &ApiResource) -> Vec<Operation> {
         });
         operations.push(Operation {
             body: vec![
-                Content::new(PATCH, SCALE_PATCH_TYPES),
+                Content::new(PATCH, PATCH_TYPES),
                 Content::new(JSON_PATCH, JSON_PATCH_TYPES),
             ],
-            ..scaled("patch", "patch", vec![DRY_RUN, MANAGER, VALIDATION])
+            ..scaled("patch", "patch", vec![DRY_RUN, MANAGER, VALIDATION, FORCE])
         });
     }
     operations

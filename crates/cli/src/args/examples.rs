@@ -160,6 +160,14 @@ pub const KUBECONFIG: &str = "Example:
   orrery kubeconfig > kubeconfig
   kubectl --kubeconfig kubeconfig get workloads";
 
+pub const ARTIFACT: &str = "Examples:
+  orrery artifact put workload/web app.conf etc/app.conf -p demo
+  orrery artifact list workload/web -p demo
+  orrery artifact get workload/web etc/app.conf -p demo
+  tar c site | orrery artifact put workload/web - site.tar
+  orrery artifact get workload/web site.tar - | tar t
+  orrery artifact delete workload/web etc/app.conf site.tar";
+
 pub const BACKUP: &str = "Example:
   orrery backup monday.backup";
 

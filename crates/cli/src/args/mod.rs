@@ -3,6 +3,7 @@
 //! One file per family of commands; each command has one struct with its options. What an option
 //! means is said here and nowhere else: help, man pages, completion and the reference are made
 //! from it.
+mod artifact;
 mod connection;
 mod driver;
 mod examples;
@@ -14,6 +15,7 @@ mod resources;
 mod run;
 mod values;
 
+pub use artifact::{ArtifactArguments, ArtifactCommand, ArtifactOwner};
 pub use connection::{Connection, Tls};
 pub use driver::{
     AwsDriver, DriverArguments, DriverCommand, DriverConnection, ProcessDriver, QemuDriver,
@@ -167,6 +169,9 @@ pub enum Command {
     /// See the service mesh, and start proxies of it
     #[command(after_help = examples::MESH)]
     Mesh(MeshArguments),
+    /// Show, read and write the files of resources
+    #[command(after_help = examples::ARTIFACT)]
+    Artifact(ArtifactArguments),
     /// Save everything that the server keeps to a file, while it runs
     #[command(after_help = examples::BACKUP)]
     Backup(BackupArguments),

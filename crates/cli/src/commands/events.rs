@@ -7,7 +7,7 @@ use crate::output::{print, style};
 use crate::session::{Scope, Session};
 use crate::signals::StopSignals;
 use crate::targets::{self, Resource};
-use crate::watching::{Change, Watches};
+use crate::watching::{Known, News, Patience, Watches};
 
 pub async fn run(global: &Global, arguments: EventsArguments) -> anyhow::Result<()> {
     let session = Session::open(global, &arguments.connection).await?;
@@ -41,23 +41,21 @@ pub async fn run(global: &Global, arguments: EventsArguments) -> anyhow::Result<
 async fn follow(session: &Session, scope: &Scope, headers: bool) -> anyhow::Result<()> {
     let mut signals = StopSignals::listen()?;
     let mut watches = Watches::default();
-    watches.add(session, happenings::kind(session)?, scope, "").await?;
-    let mut initial = Some(Vec::new());
+    watches.add(session, happenings::kind(session)?, scope, "", Patience::Later)?;
+    let mut known = Known::default();
     loop {
         let (_, change) = tokio::select! {
             () = signals.next() => return Err(Interrupted.into()),
             change = watches.next() => change,
         };
-        match (change?, initial.as_mut()) {
-            (Change::Is(event), Some(initial)) => initial.push(Happening(event)),
-            (Change::Complete, Some(_)) => {
-                let mut first = initial.take().unwrap_or_default();
-                happenings::sort(&mut first);
-                show(&first, headers)?;
-            }
-            (Change::Is(event), None) => show(&[Happening(event)], false)?,
-            (Change::Gone(_) | Change::Complete, _) => {}
-        }
+        let first = !known.is_complete();
+        let told = known.take(change?).into_iter().filter_map(|news| match news {
+            News::Is(event) => Some(Happening(event)),
+            News::Gone(_) => None,
+        });
+        let mut told: Vec<Happening> = told.collect();
+        happenings::sort(&mut told);
+        show(&told, headers && first && known.is_complete())?;
     }
 }
 

@@ -6,12 +6,11 @@ use crate::output::screen::Screen;
 use crate::output::table::Table;
 use crate::output::{print, style};
 use crate::signals::{StopSignals, WindowChanges};
-use crate::watching::{Change, Watches};
+use crate::watching::{Known, News, Patience, Watches};
 use anyhow::Context as _;
 use futures::FutureExt as _;
 use orrery_proto::hub::v1::KindInfo;
 use serde_json::Value;
-use std::collections::BTreeMap;
 
 /// Changes that are drawn at once when they come at once.
 const BURST_MAX: usize = 1000;
@@ -20,7 +19,7 @@ pub async fn run(query: &Query, kinds: &[KindInfo], name: &str) -> anyhow::Resul
     let mut signals = StopSignals::listen()?;
     let mut watches = Watches::default();
     for kind in kinds {
-        watches.add(&query.session, kind, &query.scope, name).await?;
+        watches.add(&query.session, kind, &query.scope, name, Patience::Later)?;
     }
     let listing = Listing::new(query.format.clone(), query.look, query.headers, Shape::Single);
     let following = async {
@@ -43,22 +42,28 @@ async fn appending(
     mut listing: Listing,
 ) -> anyhow::Result<()> {
     listing.going_on();
-    let mut initial: Vec<Option<Vec<Value>>> = vec![Some(Vec::new()); kinds.len()];
+    let mut known: Vec<Known> = kinds.iter().map(|_| Known::default()).collect();
     loop {
         let (number, change) = watches.next().await;
-        let kind = &kinds[number];
-        match (change?, initial[number].as_mut()) {
-            (Change::Is(object), Some(initial)) => initial.push(object),
-            (Change::Complete, Some(_)) => {
-                let objects = initial[number].take().unwrap_or_default();
-                listing.page(kind, objects)?;
-            }
-            (Change::Is(object), None) => listing.change(kind, object)?,
-            (Change::Gone(mut object), _) => {
-                mark_deleted(&mut object);
-                listing.change(kind, object)?;
-            }
-            (Change::Complete, None) => {}
+        let (kind, known) = (&kinds[number], &mut known[number]);
+        let columns = !known.is_complete() && listing.is_table();
+        let news = known.take(change?).into_iter().map(shown);
+        if columns {
+            listing.page(kind, news.collect())?;
+            continue;
+        }
+        for object in news {
+            listing.change(kind, object)?;
+        }
+    }
+}
+
+fn shown(news: News) -> Value {
+    match news {
+        News::Is(object) => object,
+        News::Gone(mut object) => {
+            mark_deleted(&mut object);
+            object
         }
     }
 }
@@ -75,27 +80,13 @@ fn mark_deleted(object: &mut Value) {
 /// Everything of one kind, in the order of a list.
 struct Rows {
     table: Table,
-    objects: BTreeMap<(String, String), Value>,
-    complete: bool,
+    known: Known,
 }
 
 impl Rows {
-    fn take(&mut self, change: Change) {
-        match change {
-            Change::Is(object) => {
-                self.objects.insert(key(&object), object);
-            }
-            Change::Gone(object) => {
-                self.objects.remove(&key(&object));
-            }
-            Change::Complete => self.complete = true,
-        }
-    }
-
     fn lines(&mut self, headers: bool) -> Vec<String> {
         let (now, style) = (print::now(), style::stdout());
-        let rows: Vec<Vec<String>> =
-            self.objects.values().map(|o| self.table.row(o, now)).collect();
+        let rows: Vec<Vec<String>> = self.known.objects().map(|o| self.table.row(o, now)).collect();
         if rows.is_empty() {
             return Vec::new();
         }
@@ -107,32 +98,23 @@ impl Rows {
     }
 }
 
-fn key(object: &Value) -> (String, String) {
-    let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
-    (text("project"), text("name"))
-}
-
 async fn in_place(query: &Query, kinds: &[KindInfo], mut watches: Watches) -> anyhow::Result<()> {
     let mut resizes = WindowChanges::listen()?;
     let mut screen = Screen::default();
-    let new = |kind| Rows {
-        table: Table::new(kind, query.look),
-        objects: BTreeMap::new(),
-        complete: false,
-    };
+    let new = |kind| Rows { table: Table::new(kind, query.look), known: Known::default() };
     let mut all: Vec<Rows> = kinds.iter().map(new).collect();
     loop {
         tokio::select! {
             () = resizes.next() => {}
             (number, change) = watches.next() => {
-                all[number].take(change?);
+                all[number].known.take(change?);
                 for _ in 0..BURST_MAX {
                     let Some((number, change)) = watches.next().now_or_never() else { break };
-                    all[number].take(change?);
+                    all[number].known.take(change?);
                 }
             }
         }
-        if all.iter().all(|rows| rows.complete) {
+        if all.iter().all(|rows| rows.known.is_complete()) {
             screen.show(draw(query, kinds, &mut all)).context("write to the terminal")?;
         }
     }

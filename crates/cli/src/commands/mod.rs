@@ -3,6 +3,7 @@ mod agent;
 mod agent_volumes;
 mod api_resources;
 mod apply;
+mod artifact;
 mod auth;
 mod backup;
 mod completion;
@@ -117,6 +118,7 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<()> {
         Command::Pki(arguments) => pki::run(global, arguments).await,
         Command::Auth(arguments) => auth::run(global, arguments).await,
         Command::Token(arguments) => token::run(global, arguments).await,
+        Command::Artifact(arguments) => artifact::run(global, arguments).await,
         Command::Version(arguments) => version::run(global, arguments).await,
     }
 }

@@ -54,8 +54,12 @@ async fn candidates(session: &Session, selector: &str) -> anyhow::Result<Vec<(Re
     let scope = Scope { labels: selector.to_owned(), ..Scope::default() };
     let mut kinds: Vec<_> = session.known.kinds.iter().filter(|kind| !kind.server_owned).collect();
     kinds.sort_by_key(|kind| kind.cluster_scoped);
-    let mut found = Vec::new();
+    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
     for kind in kinds {
+        // A kind with several versions is one kind.
+        if !seen.insert((&kind.group, &kind.plural)) {
+            continue;
+        }
         for object in session.list(kind, &scope).await? {
             found.push((Resource::of(kind, &object), object));
         }

@@ -13,12 +13,11 @@ pub use progress::Style;
 
 use crate::exit::Interrupted;
 use crate::output::print;
-use crate::session::{Scope, Session, reason};
+use crate::session::{Scope, Session};
 use crate::signals::{StopSignals, WindowChanges};
 use crate::targets::Resource;
-use crate::watching::{Change, Watches};
+use crate::watching::{Change, Patience, Watches, key};
 use anyhow::bail;
-use orrery_client::Error;
 use progress::Progress;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -89,61 +88,23 @@ impl Waiting {
 
     async fn run(&mut self, session: &Session) -> anyhow::Result<()> {
         let mut watches = Watches::default();
-        let mut groups: Vec<(Scope, Members)> = Vec::new();
-        for (scope, members) in self.groups() {
-            if self.watch(session, &mut watches, &scope, &members).await? {
-                groups.push((scope, members));
-            }
+        let groups = self.groups();
+        for (scope, members) in &groups {
+            let Some(first) = members.values().next() else { continue };
+            let one = &self.awaited[*first].resource;
+            let name = if members.len() == 1 { one.name.name.as_str() } else { "" };
+            watches.add(session, &one.kind, scope, name, Patience::Always)?;
         }
         let mut seen = vec![false; self.awaited.len()];
         while !self.verdicts.iter().all(Verdict::is_done) {
-            let (number, change) = tokio::select! {
-                change = watches.next() => change,
-                () = self.resizes.next() => {
-                    self.progress.redraw(&self.verdicts)?;
-                    continue;
+            tokio::select! {
+                (number, change) = watches.next() => {
+                    self.take(&groups[number].1, change?, &mut seen)?;
                 }
-            };
-            match change {
-                Ok(change) => self.take(&groups[number].1, change, &mut seen)?,
-                Err(error) if reason(&error) == Some("NotFound") => {
-                    self.absent(&groups[number].1)?
-                }
-                // What happened meanwhile is not told any more, or the project is another one now:
-                // look at everything again.
-                Err(error) if reason(&error) == Some("Expired") => {
-                    let (scope, members) = groups[number].clone();
-                    members.values().for_each(|place| seen[*place] = false);
-                    if self.watch(session, &mut watches, &scope, &members).await? {
-                        groups.push((scope, members));
-                    }
-                }
-                Err(error) => return Err(error),
+                () = self.resizes.next() => self.progress.redraw(&self.verdicts)?,
             }
         }
         Ok(())
-    }
-
-    /// Begins to watch a group; not when its project is gone, and its members with it.
-    async fn watch(
-        &mut self,
-        session: &Session,
-        watches: &mut Watches,
-        scope: &Scope,
-        members: &Members,
-    ) -> anyhow::Result<bool> {
-        let Some(first) = members.values().next() else { return Ok(false) };
-        let one = &self.awaited[*first].resource;
-        let (kind, name) = (one.kind.clone(), one.name.name.clone());
-        let name = if members.len() == 1 { name } else { String::new() };
-        match watches.add(session, &kind, scope, &name).await {
-            Ok(_) => Ok(true),
-            Err(Error::Api(error)) if error.reason == "NotFound" => {
-                self.absent(members)?;
-                Ok(false)
-            }
-            Err(error) => Err(error.into()),
-        }
     }
 
     /// One watch for each kind and project.
@@ -170,6 +131,7 @@ impl Waiting {
                     self.judge(place, None)?;
                 }
             }
+            Change::Again => members.values().for_each(|place| seen[*place] = false),
             Change::Complete => {
                 for place in
                     members.values().copied().filter(|place| !seen[*place]).collect::<Vec<_>>()
@@ -178,13 +140,6 @@ impl Waiting {
                     self.judge(place, None)?;
                 }
             }
-        }
-        Ok(())
-    }
-
-    fn absent(&mut self, members: &Members) -> anyhow::Result<()> {
-        for place in members.values() {
-            self.judge(*place, None)?;
         }
         Ok(())
     }
@@ -211,11 +166,6 @@ impl Waiting {
             Verdict::Open(why) => Some(format!("{} ({why})", one.resource.title())),
         })
     }
-}
-
-fn key(object: &Value) -> (String, String) {
-    let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
-    (text("project"), text("name"))
 }
 
 /// Says of each that it is done, without waiting: for what needs none.

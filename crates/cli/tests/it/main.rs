@@ -1,5 +1,6 @@
 //! The `orrery` binary as a person uses it.
 #![allow(clippy::unwrap_used, reason = "a panic with its line is a good test failure")]
+mod artifacts;
 mod backup;
 mod bad_input;
 mod changes;

@@ -175,6 +175,52 @@ impl Following {
     }
 }
 
+/// A project and something in it that nobody acts upon.
+fn with_secret(name: &str) -> String {
+    format!(
+        "{}---\napiVersion: core.orrery.dev/v1\nkind: Secret\nmetadata: {{name: {name}, project: shop}}\n\
+         spec: {{data: {{a: Yg==}}}}\n",
+        project("shop", "shop")
+    )
+}
+
+/// A watch tells what went with the project, and goes on in one of the same name.
+#[test]
+fn watches_go_on_when_their_project_is_deleted() {
+    let home = Home::new();
+    let _up = home.up();
+    apply(&home, &with_secret("a"));
+    let mut table = follow(&home, &["get", "secrets", "-p", "shop", "-w", "-o", "name"]);
+    let mut named = follow(&home, &["get", "secret", "b", "-p", "shop", "-w", "-o", "name"]);
+    let mut values =
+        follow(&home, &["get", "secrets", "-p", "shop", "-w", "-o", "jsonpath={.metadata.name}"]);
+    let mut events = follow(&home, &["events", "-p", "shop", "-w"]);
+    assert_eq!((table.next(), values.next()), ("secret/a".to_owned(), "a".to_owned()));
+    assert!(events.next().starts_with("LAST SEEN"));
+    home.orrery(&["delete", "project", "shop"]).good();
+    assert_eq!(table.next(), "secret/a", "it is told that it is gone");
+    apply(&home, &with_secret("b"));
+    assert_eq!(table.next(), "secret/b");
+    assert_eq!(named.next(), "secret/b");
+    assert_eq!(values.next(), "a");
+    assert_eq!(values.next(), "b");
+    // Ended by the person, and by nothing else before.
+    [table, named, values, events].into_iter().for_each(Following::stop);
+    let unknown = home.orrery(&["get", "secrets", "-p", "nope", "-w"]).bad(1);
+    assert!(unknown.contains("project \"nope\" not found"), "{unknown}");
+}
+
+#[test]
+fn what_is_waited_for_may_be_in_a_project_to_come() {
+    let home = Home::new();
+    let _up = home.up();
+    let mut waiting =
+        follow(&home, &["wait", "secret/b", "-p", "shop", "--for", "create", "--timeout", "60s"]);
+    apply(&home, &with_secret("b"));
+    assert_eq!(waiting.next(), "secret/b created");
+    assert_eq!(waiting.child.wait().unwrap().code(), Some(0));
+}
+
 #[test]
 fn watches_append_lines_when_piped() {
     let home = Home::new();

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
@@ -61,6 +61,7 @@ impl CommanderConnections {
             answers,
             running: HashMap::new(),
             requests: JoinSet::new(),
+            places: Arc::new(Semaphore::new(REQUESTS_MAX)),
             _name: name,
         };
         let stop = self.stop.clone();
@@ -116,6 +117,9 @@ struct Connection {
     answers: mpsc::Sender<CommanderFromServer>,
     running: HashMap<u64, Running>,
     requests: JoinSet<u64>,
+    /// A request has one until its last answer is on its way: whoever was answered may ask again,
+    /// whether or not the request has been tidied away.
+    places: Arc<Semaphore>,
     _name: Name,
 }
 
@@ -166,22 +170,30 @@ impl Connection {
                 let problem = format!("request id {id} is in use");
                 self.refuse(id, tonic::Code::InvalidArgument, &problem).await;
             }
-            Some(_) if REQUESTS_MAX <= self.running.len() => {
-                let problem = format!("more than {REQUESTS_MAX} requests at once");
-                self.refuse(id, tonic::Code::ResourceExhausted, &problem).await;
-            }
-            Some(request) => self.start(id, request, message.trace_parent),
+            Some(request) => match self.places.clone().try_acquire_owned() {
+                Ok(place) => self.start(id, request, message.trace_parent, place),
+                Err(_) => {
+                    let problem = format!("more than {REQUESTS_MAX} requests at once");
+                    self.refuse(id, tonic::Code::ResourceExhausted, &problem).await;
+                }
+            },
         }
     }
 
-    fn start(&mut self, id: u64, request: Request, trace_parent: String) {
+    fn start(
+        &mut self,
+        id: u64,
+        request: Request,
+        trace_parent: String,
+        place: OwnedSemaphorePermit,
+    ) {
         let (handler, peer) = (self.handler.clone(), self.peer.clone());
         let peer = Peer { trace_parent, ..peer };
         let answers = self.answers.clone();
         let (words, heard) = mpsc::channel(WORDS_WAITING_MAX);
         let task = self.requests.spawn(async move {
             let reply = handler.handle(&peer, request, heard).await;
-            deliver(id, reply, &answers).await;
+            deliver(id, reply, &answers, place).await;
             id
         });
         self.running.insert(id, Running { task, words });
@@ -211,19 +223,27 @@ impl Connection {
     }
 }
 
-async fn deliver(id: u64, reply: Answer, answers: &mpsc::Sender<CommanderFromServer>) {
-    match reply {
-        Answer::One(reply) => {
-            let _ = answers.send(answer(id, true, Some(*reply))).await;
-        }
+async fn deliver(
+    id: u64,
+    reply: Answer,
+    answers: &mpsc::Sender<CommanderFromServer>,
+    place: OwnedSemaphorePermit,
+) {
+    let last = match reply {
+        Answer::One(reply) => Some(*reply),
         Answer::Stream(mut replies) => {
             while let Some(reply) = replies.next().await {
                 if answers.send(answer(id, false, Some(reply))).await.is_err() {
                     return;
                 }
             }
-            let _ = answers.send(answer(id, true, None)).await;
+            None
         }
+    };
+    // A commander that does not listen any more needs no answer.
+    if let Ok(room) = answers.reserve().await {
+        drop(place);
+        room.send(answer(id, true, last));
     }
 }
 
@@ -241,3 +261,6 @@ async fn first_message(inbound: &mut Inbound) -> Result<CommanderHello, Refusal>
         Ok(_) | Err(_) => Err(Refusal::NoHello { expected: "CommanderHello" }),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! The two ways to write, and what each does to the managers.
 use super::managers::{Entry, FieldConflict, Managers};
 use super::set::FieldSet;
-use super::{Manager, merge, prune, walk};
+use super::{Manager, merge, prune, upgrade, walk};
 use orrery_api::Object;
 use prost_types::Timestamp;
 
@@ -17,6 +17,7 @@ pub fn apply(
 ) -> Result<Object, Vec<FieldConflict>> {
     let (kind, scope) = (live.kind().clone(), manager.scope);
     let mut managers = Managers::of(live);
+    upgrade::take_over(&mut managers, manager, live);
     let declared = scope.declared(declared);
     let fields = scope.filter(walk::fields(&declared));
     let mut next = live.clone();

@@ -177,12 +177,11 @@ fn record(entry: &Entry) -> ManagedFieldsEntry {
 fn read(entry: &ManagedFieldsEntry) -> Option<Entry> {
     let fields = entry.fields_v1.as_ref().map(from_struct)?;
     let is_apply = entry.operation == Operation::Apply.as_str();
-    let is_status = entry.subresource == Scope::Status.subresource();
     Some(Entry {
         manager: Manager {
             name: entry.manager.clone(),
             operation: if is_apply { Operation::Apply } else { Operation::Update },
-            scope: if is_status { Scope::Status } else { Scope::Main },
+            scope: Scope::named(&entry.subresource),
         },
         api_version: entry.api_version.clone(),
         time: entry.time,

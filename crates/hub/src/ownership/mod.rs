@@ -23,6 +23,7 @@ mod prune;
 mod scope;
 mod set;
 mod shape;
+mod upgrade;
 mod walk;
 
 pub use apply::{apply, stamp, update};

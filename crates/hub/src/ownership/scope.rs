@@ -20,6 +20,8 @@ pub enum Scope {
     /// Metadata and spec.
     Main,
     Status,
+    /// The number of copies, in the spec. Whoever declares it here still declares the rest elsewhere.
+    Scale,
 }
 
 impl From<Part> for Scope {
@@ -27,6 +29,7 @@ impl From<Part> for Scope {
         match part {
             Part::Main => Self::Main,
             Part::Status => Self::Status,
+            Part::Scale => Self::Scale,
         }
     }
 }
@@ -37,7 +40,14 @@ impl Scope {
         match self {
             Self::Main => "",
             Self::Status => "status",
+            Self::Scale => "scale",
         }
+    }
+
+    /// The part of this name. One of a version that knows more parts is taken for the main one.
+    pub fn named(subresource: &str) -> Self {
+        let known = [Self::Status, Self::Scale];
+        known.into_iter().find(|scope| scope.subresource() == subresource).unwrap_or(Self::Main)
     }
 
     /// The part of a set that can be owned through this scope.
@@ -63,7 +73,7 @@ impl Scope {
     /// What of a declared object is declared through this scope.
     pub(super) fn declared(self, given: &Object) -> Object {
         match self {
-            Self::Main => {
+            Self::Main | Self::Scale => {
                 let mut declared = given.clone();
                 declared.clear_status();
                 declared.update_meta(|meta| {

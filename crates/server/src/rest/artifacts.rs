@@ -38,11 +38,15 @@ impl Default for Uploads {
 }
 
 impl Uploads {
-    /// Room for a body of the size that its head names, or of the largest one.
+    /// Room for a body of the size that its head names, or of the largest one. What cannot be taken is
+    /// refused before it is sent.
     fn reserve(&self, headers: &HeaderMap) -> Result<OwnedSemaphorePermit, Failure> {
         let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
         let bytes = length.and_then(|text| text.parse().ok()).unwrap_or(FILE_BYTES_MAX);
-        let wanted = u32::try_from(bytes.min(FILE_BYTES_MAX).div_ceil(MIB)).unwrap_or(u32::MAX);
+        if FILE_BYTES_MAX < bytes {
+            return Err(too_large());
+        }
+        let wanted = u32::try_from(bytes.div_ceil(MIB)).unwrap_or(u32::MAX);
         self.0
             .clone()
             .try_acquire_many_owned(wanted)
@@ -101,7 +105,11 @@ pub async fn put(
         return Err(Failure::bad_request("files are written or not; dryRun is for objects"));
     }
     let _room = uploads.reserve(&call.headers)?;
-    let content = body::read_at_most(body, FILE_BYTES_MAX).await?;
+    let owner = call.resource.accessor.get(name.clone().into()).await;
+    owner.map_err(|error| failed(call, name, error))?;
+    let content = body::read_at_most(body, FILE_BYTES_MAX).await.map_err(|failure| {
+        if failure.code == StatusCode::PAYLOAD_TOO_LARGE { too_large() } else { failure }
+    })?;
     let files = Artifacts::new(call.hub.clone());
     let written = files.set(call.resource.accessor.kind(), name, &path, content).await;
     let artifact = written.map_err(|error| failed(call, name, error))?;
@@ -126,6 +134,10 @@ pub async fn delete(call: &Call, name: &ObjectName, path: &str) -> Result<Respon
         },
     });
     Ok(render::answer(StatusCode::OK, call.form, &value, &[]))
+}
+
+fn too_large() -> Failure {
+    Failure::too_large(format!("a file may have {} MiB at most", FILE_BYTES_MAX / MIB))
 }
 
 fn described(artifact: &Artifact) -> Value {

@@ -7,10 +7,9 @@ use super::resource::{Face, Resource};
 use orrery_api::{DecodeError, DecodeOptions, Object};
 use serde_json::{Map, Value, json};
 
-/// Fields of metadata that clients of the dialect send along and that our objects do not have:
-/// who owns which field is kept elsewhere, and the others are history.
-const DIALECT_METADATA: [&str; 4] =
-    ["managedFields", "selfLink", "generateName", "deletionGracePeriodSeconds"];
+/// Fields of metadata that clients of the dialect send along and that our objects do not have: they
+/// are history.
+const DIALECT_METADATA: [&str; 2] = ["selfLink", "deletionGracePeriodSeconds"];
 
 /// An object as it was given, in its hub version, and what to warn of.
 #[derive(Debug)]

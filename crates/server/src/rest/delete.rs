@@ -59,6 +59,7 @@ pub async fn collection(
     let page = read::page(call, selection, read::Wanted::default()).await?;
     let mut deleted = Vec::new();
     for object in page.items {
+        let object = object.into_object().map_err(Failure::internal)?;
         let name = ObjectName::of(&object);
         let options = DeleteOptions {
             dry_run: wanted.dry_run,
@@ -74,8 +75,7 @@ pub async fn collection(
     }
     let version = page.revision.to_string();
     let head = ListHead { version, continue_from: None, remaining: None };
-    let value = call.renderer().list(&deleted, &head)?;
-    Ok(render::answer(StatusCode::OK, call.form, &value, &[]))
+    call.renderer().list(deleted.into_iter().map(Ok), &head)
 }
 
 /// The `Status` of a deletion that is done.

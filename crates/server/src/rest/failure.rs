@@ -1,4 +1,5 @@
 //! What a client of the Kubernetes dialect is told when something cannot be done: a `Status`.
+use super::render;
 use super::resource::Resource;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -20,6 +21,8 @@ pub struct Failure {
     /// Boxed, so that good answers do not carry the size of bad ones around.
     details: Box<Map<String, Value>>,
     retry_after_seconds: Option<u32>,
+    /// What else there is to say about the request.
+    warnings: Vec<String>,
 }
 
 /// One thing that is wrong, as `details.causes` lists it.
@@ -45,7 +48,8 @@ impl From<&Violation> for Cause {
 impl Failure {
     pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { code, reason, message, details: Box::default(), retry_after_seconds: None }
+        let (details, warnings) = (Box::default(), Vec::new());
+        Self { code, reason, message, details, retry_after_seconds: None, warnings }
     }
 
     pub fn bad_request(message: impl Into<String>) -> Self {
@@ -179,6 +183,12 @@ impl Failure {
         }
     }
 
+    /// The same, with what would have been warned of had the request been good.
+    pub fn warning(mut self, warnings: Vec<String>) -> Self {
+        self.warnings = warnings;
+        self
+    }
+
     /// Says which object the failure is about.
     pub fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
         for (key, value) in [("name", name), ("group", group), ("kind", kind)] {
@@ -235,6 +245,7 @@ impl Cause {
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let mut response = (self.code, axum::Json(self.to_value())).into_response();
+        render::warn(&mut response, &self.warnings);
         if let Some(seconds) = self.retry_after_seconds {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }

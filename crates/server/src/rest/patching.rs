@@ -107,9 +107,10 @@ async fn apply(
         },
         ..ApplyOptions::declared_by(&options.manager)
     };
-    let applied = resource.accessor.apply(given.object, apply).await;
-    let applied = applied.map_err(|error| Failure::of(error, resource, &name.name))?;
-    Ok(Patched { applied, warnings: given.warnings })
+    match resource.accessor.apply(given.object, apply).await {
+        Ok(applied) => Ok(Patched { applied, warnings: given.warnings }),
+        Err(error) => Err(Failure::of(error, resource, &name.name).warning(given.warnings)),
+    }
 }
 
 /// Why an attempt came to nothing.
@@ -153,7 +154,7 @@ async fn attempt_change(
         Err(error @ (Error::Conflict { .. } | Error::AlreadyExists { .. })) => {
             Err(Refused::Raced(error))
         }
-        Err(error) => Err(failed(error).into()),
+        Err(error) => Err(failed(error).warning(given.warnings).into()),
     }
 }
 
@@ -169,7 +170,8 @@ pub fn absent_project(error: Error, resource: &Resource, name: &ObjectName) -> E
     }
 }
 
-fn read(
+/// A value as an object of this name.
+pub fn read(
     resource: &Resource,
     name: &ObjectName,
     mut value: Value,

@@ -60,7 +60,7 @@ impl Sub {
         match self {
             Self::Part(Part::Main) => "",
             Self::Part(Part::Status) => "status",
-            Self::Scale => "scale",
+            Self::Part(Part::Scale) | Self::Scale => "scale",
             Self::Artifacts | Self::Artifact(_) => "artifacts",
         }
     }

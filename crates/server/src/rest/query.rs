@@ -187,10 +187,10 @@ fn version_match(value: &str) -> Result<Option<VersionMatch>, Failure> {
     }
 }
 
-/// `All` is the one value there is; in a query it may stand several times.
+/// `All` is the one value there is; in a query it may stand several times. Nothing is no value: who
+/// names a dry run and is not understood must not get the real thing.
 pub fn dry_run(value: &str) -> Result<bool, Failure> {
     match value {
-        "" => Ok(false),
         "All" => Ok(true),
         other => Err(unsupported("PatchOptions", "dryRun", other, &["All"])),
     }
@@ -270,6 +270,7 @@ mod tests {
         refuse("resourceVersion=abc", 400);
         refuse("continue=x&resourceVersion=5", 400);
         refuse("dryRun=Some", 422);
+        refuse("dryRun=", 422);
         refuse("fieldValidation=Sometimes", 422);
         refuse("includeObject=Half", 422);
         refuse("resourceVersionMatch=Exact", 422);

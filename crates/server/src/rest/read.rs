@@ -5,14 +5,16 @@ use super::patching::absent_project;
 use super::query::{Query, Version, VersionMatch};
 use super::render::{self, ListHead};
 use super::selection::Selection;
+use crate::api::by_project;
 use axum::http::StatusCode;
 use axum::response::Response;
+use orrery_api::Encoded;
 use orrery_hub::{Error, ListOptions, ObjectName, Page, Part, Revision, StatusOptions};
 
 pub async fn get(call: &Call, name: &ObjectName, part: Part) -> Result<Response, Failure> {
     let resource = &call.resource;
     let found = match part {
-        Part::Main => resource.accessor.get(name.clone().into()).await,
+        Part::Main | Part::Scale => resource.accessor.get(name.clone().into()).await,
         Part::Status => resource.accessor.status(StatusOptions { name: name.clone() }).await,
     };
     let object = found.map_err(|error| {
@@ -35,8 +37,8 @@ pub async fn list(call: &Call, project: Option<String>) -> Result<Response, Fail
         continue_from: page.continue_from,
         remaining: page.remaining,
     };
-    let value = call.renderer().list(&page.items, &head)?;
-    Ok(render::answer(StatusCode::OK, call.form, &value, &[]))
+    let items = page.items.into_iter().map(|item| item.into_object().map_err(Failure::internal));
+    call.renderer().list(items, &head)
 }
 
 /// Which part of a list, and of which time.
@@ -50,7 +52,12 @@ pub struct Wanted {
 }
 
 /// One page. A project that is not there holds nothing, which is no error in this dialect.
-pub async fn page(call: &Call, mut selection: Selection, wanted: Wanted) -> Result<Page, Failure> {
+pub async fn page(
+    call: &Call,
+    mut selection: Selection,
+    wanted: Wanted,
+) -> Result<Page<Encoded>, Failure> {
+    let everywhere = selection.project.is_none() && call.resource.namespaced();
     let options = ListOptions {
         project: selection.project.clone(),
         labels: std::mem::take(&mut selection.labels),
@@ -59,9 +66,14 @@ pub async fn page(call: &Call, mut selection: Selection, wanted: Wanted) -> Resu
         continue_from: wanted.continue_from,
         at: wanted.at,
     };
-    match call.resource.accessor.list(options).await {
+    match call.resource.accessor.list_encoded(options).await {
         Ok(mut page) => {
-            page.items.retain(|item| selection.fits(item));
+            if everywhere {
+                by_project(&mut page.items);
+            }
+            if !selection.fits_all() {
+                page.items = fitting(page.items, &selection)?;
+            }
             page.remaining = page.remaining.filter(|_| selection.fits_all());
             Ok(page)
         }
@@ -71,6 +83,17 @@ pub async fn page(call: &Call, mut selection: Selection, wanted: Wanted) -> Resu
         }
         Err(error) => Err(Failure::of(error, &call.resource, "")),
     }
+}
+
+/// What the accessor could not leave out.
+fn fitting(items: Vec<Encoded>, selection: &Selection) -> Result<Vec<Encoded>, Failure> {
+    let mut fitting = Vec::new();
+    for item in items {
+        if selection.fits_project(item.project().map_err(Failure::internal)?) {
+            fitting.push(item);
+        }
+    }
+    Ok(fitting)
 }
 
 /// The very state that is asked for. Parts of a list that begins at a version are parts of that

@@ -11,7 +11,7 @@ use axum::response::Response;
 use jiff::Timestamp;
 use orrery_api::{Object, value_to_yaml};
 use orrery_hub::Clock;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Longest text of one warning header; more is cut off, because proxies refuse long headers.
@@ -86,7 +86,38 @@ impl Renderer {
         }
     }
 
-    pub fn list(&self, items: &[Object], head: &ListHead) -> Result<Value, Failure> {
+    /// A list as an answer. It is written item by item, so that only one of them is in memory in full.
+    pub fn list(
+        &self,
+        items: impl IntoIterator<Item = Result<Object, Failure>>,
+        head: &ListHead,
+    ) -> Result<Response, Failure> {
+        let (head, key) = self.head(head);
+        if self.form == Form::Yaml {
+            let items = items.into_iter().map(|item| self.item(&item?));
+            let items = items.collect::<Result<Vec<_>, _>>()?;
+            let mut list = head;
+            list[key] = Value::Array(items);
+            return Ok(answer(StatusCode::OK, self.form, &list, &[]));
+        }
+        let mut text = head.to_string();
+        // Everything but the closing brace.
+        text.pop();
+        text += &format!(",\"{key}\":[");
+        let mut text = text.into_bytes();
+        for (index, item) in items.into_iter().enumerate() {
+            if 0 < index {
+                text.push(b',');
+            }
+            let item = self.item(&item?)?;
+            serde_json::to_writer(&mut text, &item).map_err(Failure::internal)?;
+        }
+        text.extend_from_slice(b"]}");
+        Ok(written(StatusCode::OK, "application/json", text))
+    }
+
+    /// What stands before the items of a list, and what they are called.
+    fn head(&self, head: &ListHead) -> (Value, &'static str) {
         let mut metadata = json!({ "resourceVersion": head.version });
         if let Some(token) = &head.continue_from {
             metadata["continue"] = json!(token);
@@ -94,24 +125,27 @@ impl Renderer {
         if let Some(remaining) = head.remaining {
             metadata["remainingItemCount"] = json!(remaining);
         }
-        let items = items.iter();
-        let resource = &self.resource;
-        match self.form {
-            Form::Json | Form::Yaml => {
-                let items = items.map(|item| self.encode(item)).collect::<Result<Vec<_>, _>>()?;
-                Ok(listed(resource.api_version(), resource.list_kind(), metadata, items))
-            }
-            Form::Metadata(version) => {
-                let each = |item| Ok(partial("PartialObjectMetadata", version, self.encode(item)?));
-                let items = items.map(each).collect::<Result<Vec<_>, Failure>>()?;
-                let kind = "PartialObjectMetadataList";
-                Ok(listed(version.api_version(), kind, metadata, items))
-            }
+        let (api_version, kind) = match self.form {
+            Form::Json | Form::Yaml => (self.resource.api_version(), self.resource.list_kind()),
+            Form::Metadata(version) => (version.api_version(), "PartialObjectMetadataList"),
             Form::Table(version) => {
-                let row = |item| self.row(item, self.encode(item)?, version);
-                let rows = items.map(row).collect::<Result<Vec<_>, Failure>>()?;
-                Ok(self.table(version, metadata, rows, true))
+                let mut table = self.table(version, metadata, Vec::new(), true);
+                if let Value::Object(fields) = &mut table {
+                    fields.shift_remove("rows");
+                }
+                return (table, "rows");
             }
+        };
+        (json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata }), "items")
+    }
+
+    /// One object of a list.
+    fn item(&self, hub: &Object) -> Result<Value, Failure> {
+        let encoded = self.encode(hub)?;
+        match self.form {
+            Form::Json | Form::Yaml => Ok(encoded),
+            Form::Metadata(version) => Ok(partial("PartialObjectMetadata", version, encoded)),
+            Form::Table(version) => self.row(hub, encoded, version),
         }
     }
 
@@ -150,31 +184,31 @@ pub fn partial(kind: &str, version: MetaVersion, mut encoded: Value) -> Value {
     json!({ "kind": kind, "apiVersion": version.api_version(), "metadata": metadata })
 }
 
-fn listed(api_version: &str, kind: &str, metadata: Value, items: Vec<Value>) -> Value {
-    let mut list = Map::new();
-    list.insert("apiVersion".to_owned(), json!(api_version));
-    list.insert("kind".to_owned(), json!(kind));
-    list.insert("metadata".to_owned(), metadata);
-    list.insert("items".to_owned(), Value::Array(items));
-    Value::Object(list)
-}
-
 /// An answer with a value in it.
 pub fn answer(code: StatusCode, form: Form, value: &Value, warnings: &[String]) -> Response {
     let (kind, text) = match form {
         Form::Yaml => ("application/yaml", value_to_yaml(value)),
         Form::Json | Form::Table(_) | Form::Metadata(_) => ("application/json", value.to_string()),
     };
-    let mut response = Response::new(Body::from(text));
-    *response.status_mut() = code;
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    let mut response = written(code, kind, text.into_bytes());
+    warn(&mut response, warnings);
+    response
+}
+
+/// Says what else there is to say about a request.
+pub fn warn(response: &mut Response, warnings: &[String]) {
     for warning in warnings.iter().take(WARNINGS_MAX) {
         // What no header can carry is not worth losing the answer for.
         if let Ok(value) = HeaderValue::from_str(&warning_text(warning)) {
-            headers.append(HeaderName::from_static("warning"), value);
+            response.headers_mut().append(HeaderName::from_static("warning"), value);
         }
     }
+}
+
+fn written(code: StatusCode, kind: &'static str, text: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = code;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }
 

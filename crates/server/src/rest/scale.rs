@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!   object ─> Scale ─> patch or replace ─> number of copies ─> merge patch of the object's own field
+//!             apply ─────────────────────> number of copies ─> apply of the object's own field
 //! ```
 use super::accept::{Form, MetaVersion};
 use super::body;
@@ -10,14 +11,16 @@ use super::call::Call;
 use super::decode::check_type;
 use super::failure::{Cause, Failure};
 use super::patching::{self, Patch, PatchOptions, absent_project};
+use super::query::Validation;
 use super::render;
 use super::resource::Resource;
 use super::table;
+use super::write::check_options;
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::Response;
 use orrery_api::Object;
-use orrery_hub::{ObjectName, Part};
+use orrery_hub::{ApplyOptions, Error, ObjectName, Part, Precondition};
 use serde_json::{Map, Value, json};
 
 const GROUP: &str = "autoscaling";
@@ -37,30 +40,37 @@ struct Wanted {
 pub async fn get(call: &Call, name: &ObjectName) -> Result<Response, Failure> {
     let object = read(call, name).await?;
     call.check_version(call.query.version).await?;
-    answer(call, &object)
+    answer(call, &object, &[])
 }
 
 pub async fn replace(call: &Call, name: &ObjectName, body: Body) -> Result<Response, Failure> {
     let mut given = body::value(body::language(&call.headers)?, &body::read(body).await?)?;
-    check(&mut given, name)?;
+    let warnings = check(call, &mut given, name)?;
     // Zero copies are left out by clients that write only what is not zero.
     if given.pointer("/spec/replicas").is_none_or(Value::is_null) {
         given["spec"] = json!({ "replicas": 0 });
     }
     let wanted = Wanted::of(&given, name)?;
     let object = write(call, name, &wanted).await?;
-    answer(call, &object)
+    answer(call, &object, &warnings)
+}
+
+pub async fn patch(call: &Call, name: &ObjectName, body: Body) -> Result<Response, Failure> {
+    let media_type = body::media_type(&call.headers);
+    let patch = Patch::read(&call.resource, &media_type, &body::read(body).await?)?;
+    check_options(call, &patch)?;
+    match patch {
+        Patch::Change(change) => self::change(call, name, &change).await,
+        Patch::Apply(declared) => apply(call, name, declared).await,
+    }
 }
 
 /// Changes the scale as it is now, and again when someone else was faster.
-pub async fn patch(call: &Call, name: &ObjectName, body: Body) -> Result<Response, Failure> {
-    let media_type = body::media_type(&call.headers);
-    let Patch::Change(change) = Patch::read(&call.resource, &media_type, &body::read(body).await?)?
-    else {
-        return Err(Failure::unsupported_media(
-            "a scale is changed by application/merge-patch+json or application/json-patch+json; apply the whole object instead",
-        ));
-    };
+async fn change(
+    call: &Call,
+    name: &ObjectName,
+    change: &orrery_hub::patch::Patch,
+) -> Result<Response, Failure> {
     let mut attempt = 0;
     loop {
         attempt += 1;
@@ -68,15 +78,51 @@ pub async fn patch(call: &Call, name: &ObjectName, body: Body) -> Result<Respons
         let shown = shape(&call.resource, &call.resource.encode(&current)?);
         let failed = |error| Failure::of(error, &call.resource, &name.name);
         let mut next = change.apply_to(shown, &current).map_err(failed)?;
-        check(&mut next, name)?;
+        let warnings = check(call, &mut next, name)?;
         let wanted = Wanted::of(&next, name)?;
         let as_it_was = wanted.version == current.resource_version();
         match write(call, name, &wanted).await {
             Err(failure)
                 if failure.code == StatusCode::CONFLICT && as_it_was && attempt < ATTEMPTS_MAX => {}
             Err(failure) => return Err(failure),
-            Ok(object) => return answer(call, &object),
+            Ok(object) => return answer(call, &object, &warnings),
         }
+    }
+}
+
+/// Declares the number of copies, and nothing else of the object.
+async fn apply(call: &Call, name: &ObjectName, mut declared: Value) -> Result<Response, Failure> {
+    let warnings = check(call, &mut declared, name)?;
+    let wanted = Wanted::of(&declared, name)?;
+    let field = wanted.in_object(&call.resource);
+    let given = patching::read(&call.resource, name, Value::Object(field), call.query.validation)?;
+    let options = ApplyOptions {
+        part: Part::Scale,
+        precondition: Precondition::Present,
+        force: call.query.force.unwrap_or(false),
+        dry_run: call.query.dry_run,
+        ..ApplyOptions::declared_by(call.manager())
+    };
+    let applied = call.resource.accessor.apply(given.object, options).await;
+    let applied = applied.map_err(|error| {
+        let error = absent_project(as_scale(error, path(&call.resource)), &call.resource, name);
+        Failure::of(error, &call.resource, &name.name)
+    })?;
+    answer(call, &applied.object, &warnings)
+}
+
+/// A conflict over the field of the object is one over that of the scale.
+fn as_scale(error: Error, path: &str) -> Error {
+    match error {
+        Error::ApplyConflict { kind, name, mut conflicts } => {
+            for conflict in &mut conflicts {
+                if conflict.field.strip_prefix('.') == Some(path) {
+                    ".spec.replicas".clone_into(&mut conflict.field);
+                }
+            }
+            Error::ApplyConflict { kind, name, conflicts }
+        }
+        other => other,
     }
 }
 
@@ -88,22 +134,22 @@ async fn read(call: &Call, name: &ObjectName) -> Result<Object, Failure> {
 }
 
 async fn write(call: &Call, name: &ObjectName, wanted: &Wanted) -> Result<Object, Failure> {
-    let path = call.resource.scale().map(|fields| fields.spec_path.as_str()).unwrap_or_default();
-    let mut change = nested(path, json!(wanted.replicas));
-    if !wanted.version.is_empty() {
-        change.insert("metadata".to_owned(), json!({ "resourceVersion": wanted.version }));
-    }
     let options = PatchOptions {
-        part: Part::Main,
+        part: Part::Scale,
         dry_run: call.query.dry_run,
         validation: call.query.validation,
         manager: call.manager(),
         force: false,
         only_present: true,
     };
-    let change = patching::merge_patch(Value::Object(change))?;
+    let change = patching::merge_patch(Value::Object(wanted.in_object(&call.resource)))?;
     let patched = patching::patch(&call.resource, name, &change, &options).await?;
     Ok(patched.applied.object)
+}
+
+/// Where the object says how many copies there should be.
+fn path(resource: &Resource) -> &str {
+    resource.scale().map(|fields| fields.spec_path.as_str()).unwrap_or_default()
 }
 
 /// `{"spec": {"replicas": value}}` of `spec.replicas`.
@@ -140,12 +186,48 @@ fn shape(resource: &Resource, encoded: &Value) -> Value {
 /// Whether a scale can be read at all, for the fuzzer.
 #[cfg(feature = "fuzzing")]
 pub fn check_given(mut given: Value, name: &ObjectName) -> Result<(), Failure> {
-    check(&mut given, name)?;
+    check_identity(&mut given, name)?;
+    let _ = unknown(&given);
     Wanted::of(&given, name).map(|_| ())
 }
 
-/// It must be a scale, and of this very object.
-fn check(given: &mut Value, name: &ObjectName) -> Result<(), Failure> {
+/// It must be a scale, and of this very object. What it should not say is refused or warned of, as the
+/// caller wishes.
+fn check(call: &Call, given: &mut Value, name: &ObjectName) -> Result<Vec<String>, Failure> {
+    check_identity(given, name)?;
+    match (call.query.validation, unknown(given)) {
+        (Validation::Strict, unknown) if !unknown.is_empty() => {
+            let text = unknown.join(", ");
+            Err(Failure::bad_request(format!(
+                "{KIND} in version \"v1\" cannot be handled as a {KIND}: strict decoding error: {text}"
+            )))
+        }
+        (Validation::Strict | Validation::Ignore, _) => Ok(Vec::new()),
+        (Validation::Warn, unknown) => Ok(unknown),
+    }
+}
+
+/// The fields of a scale, but for its metadata, which other tools fill as they like.
+const FIELDS: [(&str, &[&str]); 3] = [
+    ("", &["apiVersion", "kind", "metadata", "spec", "status"]),
+    ("spec", &["replicas"]),
+    ("status", &["replicas", "selector"]),
+];
+
+/// Fields that no scale has.
+fn unknown(given: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    for (place, known) in FIELDS {
+        let fields = if place.is_empty() { Some(given) } else { given.get(place) };
+        let keys = fields.and_then(Value::as_object).into_iter().flat_map(Map::keys);
+        let prefix = if place.is_empty() { String::new() } else { format!("{place}.") };
+        let strange = keys.filter(|key| !known.contains(&key.as_str()));
+        found.extend(strange.map(|key| format!("unknown field \"{prefix}{key}\"")));
+    }
+    found
+}
+
+fn check_identity(given: &mut Value, name: &ObjectName) -> Result<(), Failure> {
     let Value::Object(fields) = given else {
         return Err(Failure::bad_request("the body of the request must be a Scale"));
     };
@@ -186,12 +268,21 @@ impl Wanted {
         let version = scale.pointer("/metadata/resourceVersion").and_then(Value::as_str);
         Ok(Self { replicas, version: version.unwrap_or_default().to_owned() })
     }
+
+    /// The same as a part of the object itself.
+    fn in_object(&self, resource: &Resource) -> Map<String, Value> {
+        let mut object = nested(path(resource), json!(self.replicas));
+        if !self.version.is_empty() {
+            object.insert("metadata".to_owned(), json!({ "resourceVersion": self.version }));
+        }
+        object
+    }
 }
 
 /// Why an object has no scale to show.
 const NUMBERLESS: &str = "the object names no number of copies; set one to scale it";
 
-fn answer(call: &Call, object: &Object) -> Result<Response, Failure> {
+fn answer(call: &Call, object: &Object, warnings: &[String]) -> Result<Response, Failure> {
     let scale = shape(&call.resource, &call.resource.encode(object)?);
     Wanted::of(&scale, &ObjectName::of(object))?;
     let value = match call.form {
@@ -199,7 +290,7 @@ fn answer(call: &Call, object: &Object) -> Result<Response, Failure> {
         Form::Metadata(version) => render::partial("PartialObjectMetadata", version, scale),
         Form::Table(version) => as_table(call, object, scale, version),
     };
-    Ok(render::answer(StatusCode::OK, call.form, &value, &[]))
+    Ok(render::answer(StatusCode::OK, call.form, &value, warnings))
 }
 
 fn as_table(call: &Call, object: &Object, scale: Value, version: MetaVersion) -> Value {
@@ -267,7 +358,15 @@ mod tests {
             (json!([]), false),
         ];
         for (mut given, fits) in cases {
-            assert_eq!(check(&mut given, &name).is_ok(), fits, "{given}");
+            assert_eq!(check_identity(&mut given, &name).is_ok(), fits, "{given}");
         }
+    }
+
+    #[test]
+    fn fields_that_no_scale_has_are_found() {
+        let given =
+            json!({ "spec": { "replicaz": 3 }, "status": { "selector": "a=b" }, "extra": 1 });
+        assert_eq!(unknown(&given), ["unknown field \"extra\"", "unknown field \"spec.replicaz\""]);
+        assert!(unknown(&json!({ "kind": "Scale", "spec": { "replicas": 3 } })).is_empty());
     }
 }

@@ -3,7 +3,7 @@ use super::faces;
 use super::failure::Failure;
 use super::query::Query;
 use super::resource::{Face, Resource};
-use orrery_api::{FieldSelector, LabelSelector, Object, SelectorError};
+use orrery_api::{FieldSelector, LabelSelector, SelectorError};
 
 /// Which objects are meant.
 #[derive(Debug, Default)]
@@ -62,10 +62,6 @@ impl Selection {
     }
 
     /// What the accessor cannot see.
-    pub fn fits(&self, object: &Object) -> bool {
-        self.fits_project(object.project())
-    }
-
     pub fn fits_project(&self, project: &str) -> bool {
         !self.nothing && !self.without.iter().any(|without| without == project)
     }

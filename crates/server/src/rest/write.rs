@@ -31,8 +31,12 @@ pub async fn create(call: &Call, project: &str, body: Body) -> Result<Response, 
     let name = given.object.name().to_owned();
     let (manager, dry_run) = (call.manager(), call.query.dry_run);
     let options = ApplyOptions { manager, dry_run, ..ApplyOptions::create() };
-    let applied = call.resource.accessor.apply(given.object, options).await;
-    let applied = applied.map_err(|error| Failure::of(error, &call.resource, &name))?;
+    let applied = match call.resource.accessor.apply(given.object, options).await {
+        Ok(applied) => applied,
+        Err(error) => {
+            return Err(Failure::of(error, &call.resource, &name).warning(given.warnings));
+        }
+    };
     answer(call, StatusCode::CREATED, &applied.object, &given.warnings)
 }
 
@@ -53,9 +57,14 @@ pub async fn replace(
         dry_run: call.query.dry_run,
         ..ApplyOptions::default()
     };
-    let applied = call.resource.accessor.apply(given.object, options).await.map_err(|error| {
-        Failure::of(absent_project(error, &call.resource, name), &call.resource, &name.name)
-    })?;
+    let applied = match call.resource.accessor.apply(given.object, options).await {
+        Ok(applied) => applied,
+        Err(error) => {
+            let error = absent_project(error, &call.resource, name);
+            let failure = Failure::of(error, &call.resource, &name.name);
+            return Err(failure.warning(given.warnings));
+        }
+    };
     answer(call, StatusCode::OK, &applied.object, &given.warnings)
 }
 
@@ -86,7 +95,7 @@ pub async fn patch(
 }
 
 /// Who applies must say who they are, and only who applies can insist.
-fn check_options(call: &Call, patch: &Patch) -> Result<(), Failure> {
+pub fn check_options(call: &Call, patch: &Patch) -> Result<(), Failure> {
     let refuse = |cause| Err(Failure::invalid_options("PatchOptions", cause));
     match patch {
         Patch::Apply(declared) => {

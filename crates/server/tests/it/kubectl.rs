@@ -223,6 +223,22 @@ async fn kubectl_applies_on_the_servers_side() {
     assert!(k.good(&["get", "wl", "web", "-o", "yaml"]).await.contains("\"300\""));
 }
 
+/// Whoever applied on their own side so far goes on without a conflict, and what they take out of the
+/// file goes.
+#[tokio::test]
+async fn kubectl_changes_sides() {
+    let k = Kubectl::start().await;
+    k.good(&["apply", "-f", "web.yaml"]).await;
+    let changed = WORKLOAD.replace("100", "400").replace(", labels: {app: web}", "");
+    std::fs::write(k.file("web.yaml"), changed).expect("written");
+    let said = k.good(&["apply", "--server-side", "-f", "web.yaml"]).await;
+    assert!(said.contains("web serverside-applied"), "{said}");
+    let found = ["get", "wl", "web", "-o", "jsonpath={.spec.process.args[0]} {.metadata.labels}"];
+    assert_eq!(k.good(&found).await, "400 ");
+    let holders = ["get", "wl", "web", "-o", "jsonpath={.metadata.finalizers}"];
+    assert!(k.good(&holders).await.contains("orrery.dev/instances"), "what the server set stays");
+}
+
 #[tokio::test]
 async fn kubectl_creates_replaces_patches_and_edits() {
     let k = Kubectl::start().await;

@@ -43,6 +43,26 @@ async fn declare_service(world: &World, name: &str, ports: &Value) {
     world.post("/apis/mesh.orrery.dev/v1/namespaces/shop/meshservices", &service).await.expect(201);
 }
 
+/// The definitions that the Service Mesh Interface publishes demand no spec of a group of routes.
+#[tokio::test]
+async fn a_group_of_routes_may_say_nothing() {
+    let world = world().await;
+    for version in ["v1alpha1", "v1alpha2", "v1alpha3", "v1alpha4"] {
+        let all = path("specs", version, "httproutegroups");
+        let name = format!("of-{version}");
+        let empty = object("specs", version, "HTTPRouteGroup", &name, &json!({}));
+        world.post(&all, &empty).await.expect(201);
+        for read in ["v1alpha2", "v1alpha3", "v1alpha4"] {
+            let path = format!("{}/{name}", path("specs", read, "httproutegroups"));
+            let found = world.get(&path).await.expect(200);
+            let matches = found.pointer("/spec/matches").or(found.get("matches"));
+            assert_eq!(matches, None, "{found}");
+        }
+    }
+    let split = object("split", "v1alpha3", "TrafficSplit", "x", &json!({}));
+    world.post(&path("split", "v1alpha3", "trafficsplits"), &split).await.expect(422);
+}
+
 /// Waits until what is at a path says this in its conditions.
 async fn says(world: &World, path: &str, words: &str) {
     let saying = async {

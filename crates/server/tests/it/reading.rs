@@ -45,6 +45,44 @@ async fn lists_are_typed_and_come_in_pages() {
     assert_eq!(seen, ["a", "b", "c", "d", "e"]);
 }
 
+/// Ids of projects are random, so one of these orders would hold by accident only once in 720 runs.
+#[tokio::test]
+async fn lists_over_all_projects_are_in_the_order_of_names() {
+    const EVERYWHERE: &str = "/apis/apps.orrery.dev/v1/workloads";
+    let world = World::start().await;
+    let places = ["f", "b", "d", "a", "e", "c"];
+    let mut expect = Vec::new();
+    for place in places {
+        world.post("/apis/core.orrery.dev/v1/projects", &project(place)).await.expect(201);
+        for name in ["y", "x"] {
+            let path = format!("/apis/apps.orrery.dev/v1/namespaces/{place}/workloads");
+            world.post(&path, &workload(name)).await.expect(201);
+            expect.push(format!("{place}/{name}"));
+        }
+    }
+    expect.sort();
+    let found = |list: &Value| -> Vec<String> {
+        let text = |item: &Value, key: &str| item["metadata"][key].as_str().expect(key).to_owned();
+        let items = list["items"].as_array().expect("items").iter();
+        items.map(|item| format!("{}/{}", text(item, "namespace"), text(item, "name"))).collect()
+    };
+    assert_eq!(found(&world.get(EVERYWHERE).await.expect(200)), expect);
+    // In parts: each in order, and together everything once.
+    let (mut seen, mut token) = (Vec::new(), String::new());
+    loop {
+        let path = format!("{EVERYWHERE}?limit=5&continue={token}");
+        let page = world.get(&path).await.expect(200);
+        assert!(found(&page).is_sorted(), "{page}");
+        seen.extend(found(&page));
+        match page["metadata"]["continue"].as_str() {
+            Some(next) => next.clone_into(&mut token),
+            None => break,
+        }
+    }
+    seen.sort();
+    assert_eq!(seen, expect);
+}
+
 #[tokio::test]
 async fn a_page_says_how_many_come_after_it() {
     let world = with_workloads(&["a", "b", "c", "d", "e"]).await;

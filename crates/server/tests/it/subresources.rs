@@ -1,5 +1,5 @@
 //! Parts of objects that have paths of their own: scales and files.
-use crate::support::{JSON_PATCH, MERGE, TABLE, WORKLOADS, World, workload};
+use crate::support::{APPLY, JSON_PATCH, MERGE, TABLE, WORKLOADS, World, workload};
 use axum::body::Body;
 use axum::http::Method;
 use serde_json::{Value, json};
@@ -70,12 +70,79 @@ async fn scales_that_make_no_sense_are_refused() {
     assert_eq!(world.get(&numberless).await.expect(422)["details"]["kind"], "Scale");
     let named = world.patch(&numberless, MERGE, &replicas(json!(3))).await.expect(422);
     assert_eq!(named["details"]["kind"], "Workload", "copies on named nodes cannot be counted");
-    let apply = format!("{SCALE}?fieldManager=me");
     let declared = json!({ "spec": { "replicas": 3 } });
-    world.patch(&apply, "application/apply-patch+yaml", &declared).await.expect(415);
+    world.patch(SCALE, APPLY, &declared).await.expect(422);
+    let insisting = format!("{SCALE}?force=true");
+    world.patch(&insisting, MERGE, &declared).await.expect(422);
+    let typo = json!({ "spec": { "replicaz": 3 } });
+    let strict = world.put(&format!("{SCALE}?fieldValidation=Strict"), &typo).await.expect(400);
+    assert!(strict["message"].as_str().expect("text").contains("spec.replicaz"), "{strict}");
     world.get(&format!("{WORKLOADS}/absent/scale")).await.expect(404);
     world.post(SCALE, &declared).await.expect(405);
     world.get("/apis/infra.orrery.dev/v1/nodes/n1/scale").await.expect(404);
+}
+
+fn declared(replicas: i32) -> Value {
+    json!({
+        "apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": { "name": "a" },
+        "spec": { "replicas": replicas },
+    })
+}
+
+/// Whoever applies a scale owns the number and nothing else, and what the same manager declares of
+/// the object itself stays its own.
+#[tokio::test]
+async fn a_scale_is_applied() {
+    let world = World::start().await;
+    let object = format!("{WORKLOADS}/a");
+    let by = |path: &str, manager: &str| format!("{path}?fieldManager={manager}");
+    let mut whole = counted("a", 2);
+    whole["spec"]["placement"].as_object_mut().expect("placement").remove("replicas");
+    whole["metadata"]["labels"] = json!({ "x": "y" });
+    world.patch(&by(&object, "me"), APPLY, &whole).await.expect(201);
+    let applied = world.patch(&by(SCALE, "me"), APPLY, &declared(3)).await.expect(200);
+    assert_eq!((&applied["kind"], &applied["spec"]["replicas"]), (&json!("Scale"), &json!(3)));
+    let found = world.get(&object).await.expect(200);
+    assert_eq!(found["metadata"]["labels"]["x"], "y", "the rest stays");
+    let managed = found["metadata"]["managedFields"].as_array().expect("managers").clone();
+    let of = |part: &str| {
+        let part = match part {
+            "" => Value::Null,
+            part => json!(part),
+        };
+        managed.iter().find(|entry| entry["subresource"] == part).expect("an entry")
+    };
+    let number = json!({ "f:spec": { "f:placement": { "f:replicas": {} } } });
+    assert_eq!((&of("scale")["manager"], &of("scale")["fieldsV1"]), (&json!("me"), &number));
+    assert_eq!(of("")["fieldsV1"]["f:metadata"]["f:labels"], json!({ "f:x": {} }));
+    // Declared again without it, the object keeps the number that the scale declares.
+    world.patch(&by(&object, "me"), APPLY, &whole).await.expect(200);
+    assert_eq!(world.get(SCALE).await.expect(200)["spec"]["replicas"], 3);
+}
+
+#[tokio::test]
+async fn an_applied_scale_meets_others() {
+    let world = World::start().await;
+    let by = |manager: &str| format!("{SCALE}?fieldManager={manager}");
+    world.patch(&by("me"), APPLY, &declared(3)).await.expect(404);
+    world.post(WORKLOADS, &counted("a", 2)).await.expect(201);
+    let taken = format!("{}&force=true", by("me"));
+    world.patch(&taken, APPLY, &declared(3)).await.expect(200);
+    let conflict = world.patch(&by("other"), APPLY, &declared(4)).await.expect(409);
+    let cause = &conflict["details"]["causes"][0];
+    assert_eq!(
+        (&cause["reason"], &cause["field"]),
+        (&json!("FieldManagerConflict"), &json!(".spec.replicas"))
+    );
+    assert!(cause["message"].as_str().expect("text").contains("with subresource \"scale\""));
+    world.patch(&by("other"), APPLY, &declared(3)).await.expect(200);
+    let dry = format!("{}&force=true&dryRun=All", by("third"));
+    let would = world.patch(&dry, APPLY, &declared(9)).await.expect(200);
+    assert_eq!(would["spec"]["replicas"], 9);
+    assert_eq!(world.get(SCALE).await.expect(200)["spec"]["replicas"], 3);
+    let mut stale = declared(3);
+    stale["metadata"]["resourceVersion"] = json!("1");
+    world.patch(&by("me"), APPLY, &stale).await.expect(409);
 }
 
 const FILES: &str = "/apis/apps.orrery.dev/v1/namespaces/default/workloads/a/artifacts";

@@ -29,6 +29,9 @@ async fn bodies_may_be_json_yaml_or_say_nothing() {
     let made = world.post(WORKLOADS, &generated).await.expect(201);
     let name = made["metadata"]["name"].as_str().expect("a name");
     assert!(name.starts_with("job-") && name.len() == 9, "{name}");
+    assert_eq!(made["metadata"]["generateName"], "job-");
+    let read = world.get(&one(name)).await.expect(200);
+    assert_eq!(read["metadata"]["generateName"], "job-", "it stays");
 }
 
 #[tokio::test]
@@ -146,6 +149,13 @@ async fn unknown_fields_are_treated_as_asked() {
     let warned = world.post(&format!("{WORKLOADS}?fieldValidation=Warn"), &object).await;
     assert_eq!(warned.header("warning"), Some("299 - \"unknown field \\\"spec.replicaz\\\"\""));
     assert_eq!(warned.expect(201)["spec"].get("replicaz"), None);
+    // A request that fails for another reason says both.
+    let mut wrong = object.clone();
+    wrong["metadata"]["name"] = json!("b");
+    wrong["spec"]["stopGraceSeconds"] = json!(-1);
+    let refused = world.post(WORKLOADS, &wrong).await;
+    assert!(refused.header("warning").expect("a warning").contains("replicaz"));
+    refused.expect(422);
     let patch = json!({ "spec": { "replicaz": 4 } });
     let ignored = world.patch(&format!("{}?fieldValidation=Ignore", one("a")), MERGE, &patch).await;
     assert_eq!((ignored.header("warning"), ignored.code.as_u16()), (None, 200));

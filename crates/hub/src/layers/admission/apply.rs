@@ -55,7 +55,7 @@ impl Admission {
         match (options.merge, manager) {
             (Merge::Apply, Some(manager)) => {
                 let mut next = self.declare(old, given, &manager, options.force)?;
-                if options.part == Part::Main {
+                if options.part != Part::Status {
                     next.default();
                 }
                 Ok(merge::counted(next, old))

@@ -1,6 +1,7 @@
 //! Server-side apply through the hub, case by case.
 use crate::support::{PROJECT, World, json_of};
 use orrery_api::Object;
+use orrery_hub::ownership::Managers;
 use orrery_hub::{Applied, ApplyOptions, Error, Merge, Outcome, Part};
 use serde_json::{Value, json};
 
@@ -35,6 +36,42 @@ async fn what_another_manager_holds_is_a_conflict_that_names_it() {
                 fixture.orrery.dev/v1:\n- .spec.args\n- .spec.image";
     assert_eq!(error.to_string(), text);
     assert_eq!(world.spec().await, json!({"image": "x", "replicas": 1, "args": ["1"]}));
+}
+
+/// What kubectl applied on its own side is its own past when it applies on the server's side.
+#[tokio::test]
+async fn kubectl_changes_sides_without_a_conflict() {
+    const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+    let world = World::new().await;
+    let spec = json!({"image": "x", "args": ["1"], "settings": {"a": "1", "b": "2"}});
+    let mut first = world.gizmo("a", spec.clone());
+    let text = json!({
+        "apiVersion": first.kind().api_version(), "kind": first.kind().kind(),
+        "metadata": {"name": "a"}, "spec": spec,
+    });
+    first.set_annotation(LAST_APPLIED, &text.to_string());
+    let by = |manager: &str| ApplyOptions {
+        merge: Merge::Replace,
+        manager: manager.into(),
+        ..ApplyOptions::default()
+    };
+    world.apply(first, by("kubectl-client-side-apply")).await.expect("created");
+    let other = world.declare("helm", json!({"image": "y"})).await;
+    assert_eq!(fields_in_conflict(other), ["kubectl-client-side-apply .spec.image"]);
+    let mut changed = world.get("a").await;
+    changed.set_annotation("note", "kept");
+    world.apply(changed, by("editor")).await.expect("edited");
+    let next = json!({"image": "y", "replicas": 5, "settings": {"b": "2"}});
+    world.declare("kubectl", next).await.expect("no conflict with its own past");
+    let expect = json!({"image": "y", "replicas": 5, "settings": {"b": "2"}});
+    assert_eq!(world.spec().await, expect, "what is not declared any more is gone");
+    let found = world.get("a").await;
+    assert_eq!(found.annotation("note"), Some("kept"), "what others set stays");
+    let managers: Vec<String> =
+        Managers::of(&found).entries.iter().map(|entry| entry.manager.name.clone()).collect();
+    assert_eq!(managers, ["kubectl", "editor"]);
+    let late = world.declare("helm", json!({"image": "z"})).await;
+    assert_eq!(fields_in_conflict(late), ["kubectl .spec.image"]);
 }
 
 #[tokio::test]
