@@ -16,7 +16,7 @@ mod stream;
 mod table;
 
 pub use publisher::Publisher;
-pub use snapshot::{Inbound, Sides};
+pub use snapshot::{Connect, Inbound, Sides};
 pub use status::ProxyStatus;
 pub use stream::{Admission, StreamHandle};
 

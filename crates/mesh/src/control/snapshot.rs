@@ -1,7 +1,7 @@
 //! What all proxies of one group are to have, endpoints aside.
 use crate::catalog::{Catalog, Declared, RoutePlan};
 use crate::envoy::{self, ClusterSettings};
-use crate::names::ServiceName;
+use crate::names::{Destination, PortName, ServiceName};
 use crate::xds::{Kind, Resource};
 use orrery_pki::TrustDomain;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -17,31 +17,51 @@ pub struct GroupKey {
 }
 
 /// Where a proxy stands between its instance and the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sides {
     /// Takes the requests of the instance.
     pub outbound: SocketAddr,
-    /// Takes the requests of others, if the proxy fronts the instance for them.
-    pub inbound: Option<Inbound>,
+    /// Take the traffic of others, where the proxy fronts the instance for them.
+    pub inbound: Vec<Inbound>,
+    /// Take the connections of the instance.
+    pub connect: Vec<Connect>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+impl Sides {
+    /// Of a proxy that takes requests of its instance and nothing else.
+    pub fn outbound(at: SocketAddr) -> Self {
+        Self { outbound: at, inbound: Vec::new(), connect: Vec::new() }
+    }
+}
+
+/// What is done for one port of the service that a proxy fronts; `None` is the first.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Inbound {
+    pub port: Option<PortName>,
     pub listen: SocketAddr,
     pub instance: SocketAddr,
 }
 
+/// Connections to an address go to a port of a service.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Connect {
+    pub listen: SocketAddr,
+    pub to: Destination,
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Services whose endpoints these proxies must not learn.
-    pub denied: BTreeSet<ServiceName>,
+    /// What these proxies must not learn the endpoints of.
+    pub denied: BTreeSet<Destination>,
     /// The names that a client without a proxy may dial.
     pub dialled: BTreeSet<String>,
     pub resources: BTreeMap<Kind, BTreeMap<Arc<str>, Arc<Resource>>>,
+    /// What a proxy asks for that it cannot have, and why.
+    pub findings: Vec<String>,
 }
 
 /// Clusters are the same for every group: each is encoded when its settings change, and then shared.
-pub type ClusterCache = HashMap<ServiceName, (ClusterSettings, Arc<Resource>)>;
+pub type ClusterCache = HashMap<Destination, (ClusterSettings, Arc<Resource>)>;
 
 /// What snapshots are built from. What is declared is read once for all of them.
 pub struct Source<'a> {
@@ -54,18 +74,17 @@ impl Source<'_> {
     pub fn build(&self, key: &GroupKey, clusters: &mut ClusterCache) -> Snapshot {
         let plan = self.declared.plan(&key.service);
         let mut snapshot = Snapshot { denied: plan.denied.clone(), ..Snapshot::default() };
-        let Some(sides) = key.sides else { return snapshot };
+        let Some(sides) = &key.sides else { return snapshot };
+        let with_requests = plan.hosts.iter().filter(|host| host.port.protocol.has_requests());
         let domains =
-            plan.hosts.iter().flat_map(|host| envoy::domains(&key.service, &host.service));
+            with_requests.flat_map(|host| envoy::domains(&key.service, &host.destination.service));
         snapshot.dialled = domains.collect();
-        self.put_clusters(&mut snapshot, &plan, clusters);
         snapshot.put(Kind::Route, envoy::route_configuration(&key.service, &plan));
         snapshot.put(Kind::Listener, envoy::outbound_listener(sides.outbound));
-        if let Some(inbound) = sides.inbound {
-            let plan = self.declared.inbound(&key.service);
-            let listener = envoy::inbound_listener(inbound.listen, &plan, self.trust_domain);
-            snapshot.put(Kind::Listener, listener);
-            snapshot.put(Kind::Cluster, envoy::local_cluster(inbound.instance));
+        let connected = self.put_connections(&mut snapshot, &plan, &sides.connect);
+        self.put_clusters(&mut snapshot, &plan, &connected, clusters);
+        for inbound in &sides.inbound {
+            self.put_inbound(&mut snapshot, &key.service, inbound);
         }
         if let Some(bundle) = self.catalog.certificate(&key.service) {
             envoy::secrets(&bundle).into_iter().for_each(|one| snapshot.put(Kind::Secret, one));
@@ -73,15 +92,73 @@ impl Source<'_> {
         snapshot
     }
 
-    fn put_clusters(&self, snapshot: &mut Snapshot, plan: &RoutePlan, cache: &mut ClusterCache) {
+    fn put_inbound(&self, snapshot: &mut Snapshot, service: &ServiceName, inbound: &Inbound) {
+        let Inbound { port, listen, instance } = inbound;
+        let at = Destination { service: service.clone(), port: port.clone() };
+        let Some(plan) = self.declared.inbound(&at) else {
+            snapshot.findings.push(format!("nothing is taken at {listen}: there is no port {at}"));
+            return;
+        };
+        let listener = envoy::inbound_listener(*listen, port.as_ref(), &plan, self.trust_domain);
+        snapshot.put(Kind::Listener, listener);
+        let local = envoy::local_cluster(*instance, port.as_ref(), plan.protocol);
+        snapshot.put(Kind::Cluster, local);
+    }
+
+    /// Returns the ports whose clusters the listeners need.
+    fn put_connections<'a>(
+        &self,
+        snapshot: &mut Snapshot,
+        plan: &'a RoutePlan,
+        connects: &[Connect],
+    ) -> BTreeSet<&'a Destination> {
+        let mut connected = BTreeSet::new();
+        for Connect { listen, to } in connects {
+            let listener = match plan.host(to) {
+                None => Err(format!("there is no port {to} (yet)")),
+                Some(host) if host.port.protocol.has_requests() => Err(format!(
+                    "{to} takes requests, which go through the other listener by the name of their host"
+                )),
+                Some(host) => match envoy::connection_listener(*listen, to, host) {
+                    Some(listener) => Ok((host, listener)),
+                    None => Err(format!("{to} is closed by policy")),
+                },
+            };
+            match listener {
+                Ok((host, listener)) => {
+                    connected.insert(&host.destination);
+                    snapshot.put(Kind::Listener, listener);
+                }
+                Err(why) => snapshot.findings.push(format!("nothing is taken at {listen}: {why}")),
+            }
+        }
+        connected
+    }
+
+    /// Of everything that takes requests, and of what is connected to.
+    fn put_clusters(
+        &self,
+        snapshot: &mut Snapshot,
+        plan: &RoutePlan,
+        connected: &BTreeSet<&Destination>,
+        cache: &mut ClusterCache,
+    ) {
         let settings = plan.hosts.iter().map(|host| {
-            let (encrypted, traffic) = (host.encrypted, host.traffic.clone());
-            (&host.service, ClusterSettings { encrypted, traffic })
+            let settings = ClusterSettings {
+                encrypted: host.encrypted,
+                protocol: host.port.protocol,
+                traffic: host.traffic.clone(),
+            };
+            (&host.destination, settings)
         });
         let mut settings: BTreeMap<_, _> = settings.collect();
-        for service in plan.destinations() {
-            let settings = settings.remove(service).unwrap_or_default();
-            let resource = self.cached(cache, service, settings);
+        let needed = plan.hosts.iter().filter(|host| {
+            host.port.protocol.has_requests() || connected.contains(&host.destination)
+        });
+        let needed: BTreeSet<&Destination> = needed.flat_map(|host| host.destinations()).collect();
+        for destination in needed {
+            let settings = settings.remove(destination).unwrap_or_default();
+            let resource = self.cached(cache, destination, settings);
             snapshot.put_shared(Kind::Cluster, resource);
         }
     }
@@ -89,16 +166,16 @@ impl Source<'_> {
     fn cached(
         &self,
         cache: &mut ClusterCache,
-        service: &ServiceName,
+        destination: &Destination,
         settings: ClusterSettings,
     ) -> Arc<Resource> {
-        if let Some((known, resource)) = cache.get(service)
+        if let Some((known, resource)) = cache.get(destination)
             && *known == settings
         {
             return Arc::clone(resource);
         }
-        let resource = Arc::new(envoy::cluster(service, &settings, self.trust_domain));
-        cache.insert(service.clone(), (settings, Arc::clone(&resource)));
+        let resource = Arc::new(envoy::cluster(destination, &settings, self.trust_domain));
+        cache.insert(destination.clone(), (settings, Arc::clone(&resource)));
         resource
     }
 }
