@@ -2,6 +2,7 @@
 mod authority;
 mod beside;
 mod grpc;
+mod restart;
 
 use crate::harness::{Asked, Home, ORRERY, Process, until};
 use crate::tls::{authority, identity};

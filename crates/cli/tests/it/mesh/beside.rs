@@ -1,6 +1,6 @@
 //! An Envoy that runs as a workload, and copies that say whether they are ready.
 use super::{PROJECT, agent, apply, envoy, free_port, get, service};
-use crate::harness::{Home, until};
+use crate::harness::{Home, repository, until};
 use std::net::SocketAddr;
 
 /// Answers every request with its name; says on `/ready` whether a file is there.
@@ -68,4 +68,17 @@ fn an_envoy_runs_as_a_workload_and_leaves_out_copies_that_are_not_ready() {
     until("what is not proxied says so", || {
         list("status").contains("UDPRoute shop/dns: datagrams are not proxied").then_some(())
     });
+}
+
+/// What people apply is what is printed for them.
+#[test]
+fn the_example_is_what_is_printed() {
+    let home = Home::new();
+    let print = ["mesh", "bootstrap", "--service", "web", "-p", "shop", "-o", "workload"];
+    let more = ["--node", "local", "--server", "http://127.0.0.1:7443"];
+    let printed = home.orrery(&[&print[..], &more].concat()).good();
+    let example = std::fs::read_to_string(repository().join("examples/mesh-proxy.yaml"));
+    let example = example.expect("the example is there");
+    let lines: Vec<&str> = example.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(lines.join("\n"), printed.trim_end());
 }
