@@ -45,11 +45,11 @@ impl Declared {
             None => service.ports.first(),
             Some(port) => service.port(port),
         });
-        let targets: Vec<_> = self.targets_of(&at.service).collect();
+        let targets = self.targets_of(&at.service);
         if targets.is_empty() {
             return Some(InboundPlan { encrypted, protocol, admittance: Admittance::Anyone });
         }
-        let open = targets.into_iter().filter(|target| target.opens(port));
+        let open = targets.iter().filter(|target| target.opens(port));
         let grants = open.filter_map(|target| {
             let rules = target.rules.as_ref().filter(|_| protocol.has_requests());
             let rules = rules.map(|rules| usable(rules));

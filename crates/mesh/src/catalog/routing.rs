@@ -85,11 +85,13 @@ pub enum Action {
     Deny,
 }
 
-/// Everything declared, read once.
+/// Everything declared, read once: each split and target is found by the service it is about.
 pub struct Declared {
     services: BTreeMap<ServiceName, Service>,
-    splits: Vec<TrafficSplit>,
-    targets: Vec<TrafficTarget>,
+    /// By root, in the order of their names.
+    splits: BTreeMap<ServiceName, Vec<TrafficSplit>>,
+    /// By destination.
+    targets: BTreeMap<ServiceName, Vec<TrafficTarget>>,
 }
 
 impl Declared {
@@ -99,11 +101,17 @@ impl Declared {
             let service = topology.get_service(&name)?;
             Some((name, service))
         });
-        Self {
-            services: services.collect(),
-            splits: topology.list_traffic_splits(),
-            targets: topology.list_traffic_targets(),
+        let mut splits: BTreeMap<_, Vec<TrafficSplit>> = BTreeMap::new();
+        for split in topology.list_traffic_splits() {
+            splits.entry(split.root.clone()).or_default().push(split);
         }
+        let by_name = |one: &TrafficSplit, other: &TrafficSplit| one.name.cmp(&other.name);
+        splits.values_mut().for_each(|splits| splits.sort_by(by_name));
+        let mut targets: BTreeMap<_, Vec<TrafficTarget>> = BTreeMap::new();
+        for target in topology.list_traffic_targets() {
+            targets.entry(target.destination.clone()).or_default().push(target);
+        }
+        Self { services: services.collect(), splits, targets }
     }
 
     /// The plan for proxies of `source`.
@@ -161,8 +169,12 @@ impl Declared {
         self.services.get(name)
     }
 
-    pub fn targets_of(&self, service: &ServiceName) -> impl Iterator<Item = &TrafficTarget> {
-        self.targets.iter().filter(move |target| target.destination == *service)
+    pub fn targets_of(&self, service: &ServiceName) -> &[TrafficTarget] {
+        self.targets.get(service).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn all_splits_of(&self, service: &Service) -> &[TrafficSplit] {
+        self.splits.get(&service.name).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// What the first port of a service is divided into, whoever asks.
@@ -269,7 +281,7 @@ impl Declared {
         destination: &ServiceName,
         port: Option<&ServicePort>,
     ) -> Access {
-        access(source, destination, port, &self.targets)
+        access(source, port, self.targets_of(destination))
     }
 
     /// What is spoken on a port of a service, by either of its names; `None` is the first. A service of
@@ -294,20 +306,18 @@ impl Declared {
     }
 
     fn bad_regexes(&self, service: &Service) -> Vec<&str> {
-        let splits = self.splits.iter().filter(|split| split.root == service.name);
-        let targets = self.targets_of(&service.name);
-        let matches = splits
+        let targets = self.targets_of(&service.name).iter();
+        let matches = self
+            .all_splits_of(service)
+            .iter()
             .flat_map(|split| &split.matches)
             .chain(targets.flat_map(|target| target.rules.iter().flatten()));
         matches.flat_map(regexes).filter(|regex| !is_regex(regex)).collect()
     }
 
     fn splits_of(&self, root: &Service, with_matches: bool) -> Vec<&TrafficSplit> {
-        let of_root = self.splits.iter().filter(|split| split.root == root.name);
-        let mut found: Vec<_> =
-            of_root.filter(|split| split.matches.is_empty() != with_matches).collect();
-        found.sort_by(|one, other| one.name.cmp(&other.name));
-        found
+        let all = self.all_splits_of(root).iter();
+        all.filter(|split| split.matches.is_empty() != with_matches).collect()
     }
 }
 

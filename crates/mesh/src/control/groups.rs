@@ -69,7 +69,7 @@ impl Groups {
     /// Builds every group's snapshot again and wakes the streams of those that differ.
     pub fn rebuild<'a>(&self, source: impl FnOnce() -> Source<'a>, since: Instant) {
         let mut state = self.state.lock();
-        let source = source();
+        let mut source = source();
         let State { groups, clusters } = &mut *state;
         for (key, members) in groups.iter_mut() {
             let fresh = source.build(key, clusters);

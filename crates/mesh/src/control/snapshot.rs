@@ -1,12 +1,12 @@
 //! What all proxies of one group are to have, endpoints aside.
-use crate::catalog::{Catalog, Declared, RoutePlan};
+use crate::catalog::{Catalog, Declared, Host, RoutePlan};
 use crate::envoy::{self, ClusterSettings};
 use crate::names::{Destination, PortName, ServiceName};
 use crate::xds::{Kind, Resource};
 use orrery_pki::TrustDomain;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Proxies with the same key get the same, and share it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -63,26 +63,54 @@ pub struct Snapshot {
 /// Clusters are the same for every group: each is encoded when its settings change, and then shared.
 pub type ClusterCache = HashMap<Destination, (ClusterSettings, Arc<Resource>)>;
 
-/// What snapshots are built from. What is declared is read once for all of them.
+/// What snapshots are built from. What is declared is read once for all of them, and what all proxies of a
+/// service have in common is made once for all of those.
 pub struct Source<'a> {
-    pub catalog: &'a dyn Catalog,
-    pub declared: Declared,
-    pub trust_domain: Option<&'a TrustDomain>,
+    catalog: &'a dyn Catalog,
+    declared: Declared,
+    trust_domain: Option<&'a TrustDomain>,
+    planned: HashMap<ServiceName, Arc<Planned>>,
 }
 
-impl Source<'_> {
-    pub fn build(&self, key: &GroupKey, clusters: &mut ClusterCache) -> Snapshot {
-        let plan = self.declared.plan(&key.service);
+/// What proxies of a service have in common, wherever they stand.
+struct Planned {
+    plan: RoutePlan,
+    /// Made for the first that asks for more than endpoints.
+    config: OnceLock<Config>,
+}
+
+struct Config {
+    dialled: BTreeSet<String>,
+    route: Arc<Resource>,
+    /// Of everything that takes requests.
+    clusters: Vec<Arc<Resource>>,
+}
+
+impl<'a> Source<'a> {
+    pub fn new(catalog: &'a dyn Catalog, trust_domain: Option<&'a TrustDomain>) -> Self {
+        let declared = catalog.declared();
+        Self { catalog, declared, trust_domain, planned: HashMap::new() }
+    }
+
+    pub fn build(&mut self, key: &GroupKey, clusters: &mut ClusterCache) -> Snapshot {
+        let planned = self.planned(&key.service);
+        let plan = &planned.plan;
         let mut snapshot = Snapshot { denied: plan.denied.clone(), ..Snapshot::default() };
         let Some(sides) = &key.sides else { return snapshot };
-        let with_requests = plan.hosts.iter().filter(|host| host.port.protocol.has_requests());
-        let domains =
-            with_requests.flat_map(|host| envoy::domains(&key.service, &host.destination.service));
-        snapshot.dialled = domains.collect();
-        snapshot.put(Kind::Route, envoy::route_configuration(&key.service, &plan));
+        let config = planned.config.get_or_init(|| self.config(&key.service, plan, clusters));
+        snapshot.dialled.clone_from(&config.dialled);
+        snapshot.put_shared(Kind::Route, Arc::clone(&config.route));
         snapshot.put(Kind::Listener, envoy::outbound_listener(sides.outbound));
-        let connected = self.put_connections(&mut snapshot, &plan, &sides.connect);
-        self.put_clusters(&mut snapshot, &plan, &connected, clusters);
+        for cluster in &config.clusters {
+            snapshot.put_shared(Kind::Cluster, Arc::clone(cluster));
+        }
+        for host in put_connections(&mut snapshot, plan, &sides.connect) {
+            for destination in host.destinations() {
+                let settings = plan.host(destination).map(settings).unwrap_or_default();
+                let cluster = self.cached(clusters, destination, settings);
+                snapshot.put_shared(Kind::Cluster, cluster);
+            }
+        }
         for inbound in &sides.inbound {
             self.put_inbound(&mut snapshot, &key.service, inbound);
         }
@@ -90,6 +118,31 @@ impl Source<'_> {
             envoy::secrets(&bundle).into_iter().for_each(|one| snapshot.put(Kind::Secret, one));
         }
         snapshot
+    }
+
+    fn planned(&mut self, service: &ServiceName) -> Arc<Planned> {
+        let Self { planned, declared, .. } = self;
+        let make = || Arc::new(Planned { plan: declared.plan(service), config: OnceLock::new() });
+        Arc::clone(planned.entry(service.clone()).or_insert_with(make))
+    }
+
+    fn config(&self, service: &ServiceName, plan: &RoutePlan, cache: &mut ClusterCache) -> Config {
+        let with_requests = || plan.hosts.iter().filter(|host| host.port.protocol.has_requests());
+        let domains =
+            with_requests().flat_map(|host| envoy::domains(service, &host.destination.service));
+        let mut all: BTreeMap<&Destination, ClusterSettings> =
+            plan.hosts.iter().map(|host| (&host.destination, settings(host))).collect();
+        let needed: BTreeSet<&Destination> =
+            with_requests().flat_map(|host| host.destinations()).collect();
+        let clusters = needed.into_iter().map(|destination| {
+            let settings = all.remove(destination).unwrap_or_default();
+            self.cached(cache, destination, settings)
+        });
+        Config {
+            dialled: domains.collect(),
+            clusters: clusters.collect(),
+            route: Arc::new(envoy::route_configuration(service, plan)),
+        }
     }
 
     fn put_inbound(&self, snapshot: &mut Snapshot, service: &ServiceName, inbound: &Inbound) {
@@ -103,64 +156,6 @@ impl Source<'_> {
         snapshot.put(Kind::Listener, listener);
         let local = envoy::local_cluster(*instance, port.as_ref(), plan.protocol);
         snapshot.put(Kind::Cluster, local);
-    }
-
-    /// Returns the ports whose clusters the listeners need.
-    fn put_connections<'a>(
-        &self,
-        snapshot: &mut Snapshot,
-        plan: &'a RoutePlan,
-        connects: &[Connect],
-    ) -> BTreeSet<&'a Destination> {
-        let mut connected = BTreeSet::new();
-        for Connect { listen, to } in connects {
-            let listener = match plan.host(to) {
-                None => Err(format!("there is no port {to} (yet)")),
-                Some(host) if host.port.protocol.has_requests() => Err(format!(
-                    "{to} takes requests, which go through the other listener by the name of their host"
-                )),
-                Some(host) => match envoy::connection_listener(*listen, to, host) {
-                    Some(listener) => Ok((host, listener)),
-                    None => Err(format!("{to} is closed by policy")),
-                },
-            };
-            match listener {
-                Ok((host, listener)) => {
-                    connected.insert(&host.destination);
-                    snapshot.put(Kind::Listener, listener);
-                }
-                Err(why) => snapshot.findings.push(format!("nothing is taken at {listen}: {why}")),
-            }
-        }
-        connected
-    }
-
-    /// Of everything that takes requests, and of what is connected to.
-    fn put_clusters(
-        &self,
-        snapshot: &mut Snapshot,
-        plan: &RoutePlan,
-        connected: &BTreeSet<&Destination>,
-        cache: &mut ClusterCache,
-    ) {
-        let settings = plan.hosts.iter().map(|host| {
-            let settings = ClusterSettings {
-                encrypted: host.encrypted,
-                protocol: host.port.protocol,
-                traffic: host.traffic.clone(),
-            };
-            (&host.destination, settings)
-        });
-        let mut settings: BTreeMap<_, _> = settings.collect();
-        let needed = plan.hosts.iter().filter(|host| {
-            host.port.protocol.has_requests() || connected.contains(&host.destination)
-        });
-        let needed: BTreeSet<&Destination> = needed.flat_map(|host| host.destinations()).collect();
-        for destination in needed {
-            let settings = settings.remove(destination).unwrap_or_default();
-            let resource = self.cached(cache, destination, settings);
-            snapshot.put_shared(Kind::Cluster, resource);
-        }
     }
 
     fn cached(
@@ -178,6 +173,43 @@ impl Source<'_> {
         cache.insert(destination.clone(), (settings, Arc::clone(&resource)));
         resource
     }
+}
+
+fn settings(host: &Host) -> ClusterSettings {
+    ClusterSettings {
+        encrypted: host.encrypted,
+        protocol: host.port.protocol,
+        traffic: host.traffic.clone(),
+    }
+}
+
+/// Returns the ports whose clusters the listeners need.
+fn put_connections<'a>(
+    snapshot: &mut Snapshot,
+    plan: &'a RoutePlan,
+    connects: &[Connect],
+) -> Vec<&'a Host> {
+    let mut connected = Vec::new();
+    for Connect { listen, to } in connects {
+        let listener = match plan.host(to) {
+            None => Err(format!("there is no port {to} (yet)")),
+            Some(host) if host.port.protocol.has_requests() => Err(format!(
+                "{to} takes requests, which go through the other listener by the name of their host"
+            )),
+            Some(host) => match envoy::connection_listener(*listen, to, host) {
+                Some(listener) => Ok((host, listener)),
+                None => Err(format!("{to} is closed by policy")),
+            },
+        };
+        match listener {
+            Ok((host, listener)) => {
+                connected.push(host);
+                snapshot.put(Kind::Listener, listener);
+            }
+            Err(why) => snapshot.findings.push(format!("nothing is taken at {listen}: {why}")),
+        }
+    }
+    connected
 }
 
 impl Snapshot {

@@ -369,3 +369,18 @@ async fn endpoints_of_every_port_can_be_asked_for() {
     let push = pushed(&stream).await;
     assert_eq!(names_of(&push), ["bank:5432", "default/bank"]);
 }
+
+/// What proxies of a service have in common is made once, wherever they stand.
+#[tokio::test(start_paused = true)]
+async fn one_route_configuration_is_shared_by_all_proxies_of_a_service() {
+    let world = World::start(2).await;
+    let (one, two) = (world.join(Some(15001)), world.join(Some(15002)));
+    for stream in [&one, &two] {
+        ask(stream, Kind::Route, &["outbound"]);
+        let first = pushed(stream).await;
+        acknowledge(stream, &first, &["outbound"]);
+    }
+    declare(&world.topology, "new");
+    let (mine, yours) = (pushed(&one).await, pushed(&two).await);
+    assert!(std::ptr::eq(mine.resources[0].any.as_ptr(), yours.resources[0].any.as_ptr()));
+}
