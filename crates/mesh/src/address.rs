@@ -1,5 +1,5 @@
 //! Where things are. Providers and the catalog speak of this; the topology never does.
-use crate::names::ServiceName;
+use crate::names::{PortName, ServiceName};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU16;
@@ -43,6 +43,22 @@ impl Endpoint {
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.socket_addr(), f)
+    }
+}
+
+/// An endpoint, and which port of its service it stands for, as whoever knows it calls that port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Placed {
+    pub endpoint: Endpoint,
+    pub port: Option<PortName>,
+    /// Stands for the first port of the service where the service knows no port of that name.
+    pub is_first: bool,
+}
+
+/// Of a service with one port, or of its first.
+impl From<Endpoint> for Placed {
+    fn from(endpoint: Endpoint) -> Self {
+        Self { endpoint, port: None, is_first: true }
     }
 }
 

@@ -81,6 +81,63 @@ impl From<&str> for PortName {
     }
 }
 
+impl fmt::Display for PortName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Where traffic goes: a service, and one of its ports; `None` is its first. Written as
+/// `<project>/<name>` and `<project>/<name>:<port>`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Destination {
+    pub service: ServiceName,
+    pub port: Option<PortName>,
+}
+
+impl Destination {
+    pub fn first(service: &ServiceName) -> Self {
+        Self { service: service.clone(), port: None }
+    }
+
+    /// Reads `<name>[:<port>]` as a name of `project`, and `<project>/<name>[:<port>]` as it stands.
+    pub fn within(project: &str, text: &str) -> Result<Self, InvalidName> {
+        let (name, port) = match text.split_once(':') {
+            Some((name, port)) if is_label(port) => (name, Some(PortName::from(port))),
+            Some(_) => return Err(InvalidName(text.to_owned())),
+            None => (text, None),
+        };
+        let service = match name.split_once('/') {
+            Some((project, name)) => ServiceName::new(project, name),
+            None => ServiceName::new(project, name),
+        };
+        Ok(Self { service: service?, port })
+    }
+
+    /// As a text that can be shared; that of a first port is the service's own.
+    pub fn shared(&self) -> Arc<str> {
+        match &self.port {
+            None => self.service.shared(),
+            Some(_) => self.to_string().into(),
+        }
+    }
+
+    /// The same without the project.
+    pub fn short(&self) -> String {
+        let name = self.service.name();
+        self.port.as_ref().map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"))
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.port {
+            None => fmt::Display::fmt(&self.service, f),
+            Some(port) => write!(f, "{}:{port}", self.service),
+        }
+    }
+}
+
 pub(crate) fn is_label(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=LABEL_BYTES_MAX).contains(&text.len())
@@ -117,5 +174,26 @@ mod tests {
         check("a-", None);
         check(&"a".repeat(63), Some(("default", "a".repeat(63).leak())));
         check(&"a".repeat(64), None);
+    }
+
+    #[track_caller]
+    fn check_destination(text: &str, expect: Option<&str>) {
+        let read = Destination::within("shop", text).ok();
+        assert_eq!(read.as_ref().map(ToString::to_string).as_deref(), expect);
+        if let Some(read) = read {
+            assert_eq!(*read.shared(), read.to_string());
+            assert_eq!(Destination::within(read.service.project(), &read.short()), Ok(read));
+        }
+    }
+
+    #[test]
+    fn destinations() {
+        check_destination("books", Some("shop/books"));
+        check_destination("books:81", Some("shop/books:81"));
+        check_destination("office/books:http", Some("office/books:http"));
+        check_destination("books:", None);
+        check_destination("books:8:1", None);
+        check_destination(":81", None);
+        check_destination("a/b/c:81", None);
     }
 }

@@ -44,8 +44,10 @@ pub use mesh::{MeshError, MeshSettings};
 pub use operations::Operations;
 pub use options::{ServerOptions, StorageListen, StoreOptions};
 pub use orrery_access::oidc::OidcOptions;
-pub use orrery_mesh::envoy::{Bootstrap, ControlPlane, Mode as BootstrapMode, TlsPaths};
-pub use orrery_mesh::names::{InvalidName, ServiceName};
+pub use orrery_mesh::envoy::{
+    Bootstrap, ControlPlane, FollowedFiles, Mode as BootstrapMode, PortBootstrap, TlsPaths,
+};
+pub use orrery_mesh::names::{Destination, InvalidName, PortName, ServiceName};
 pub use orrery_seal::{Keyring, KeyringError};
 pub use orrery_store::etcd::{Credentials, EtcdOptions, EtcdTls};
 pub use orrery_store::{Backup, EmbeddedOptions, inspect_backup, restore};

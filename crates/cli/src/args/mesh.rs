@@ -3,8 +3,11 @@ use super::Connection;
 use crate::complete;
 use clap::{Args, Subcommand, ValueEnum};
 use orrery_server::MeshSettings;
+use std::fmt::Display;
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// What a server is told about its mesh.
 #[derive(Debug, Default, Args)]
@@ -62,6 +65,37 @@ pub enum BootstrapFormat {
     #[default]
     Yaml,
     Json,
+    /// A Workload that runs the Envoy, to be applied
+    Workload,
+}
+
+/// Something for one port of a service; `None` is its first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfPort<T> {
+    pub port: Option<String>,
+    pub value: T,
+}
+
+fn of_port<T: FromStr>(text: &str) -> Result<OfPort<T>, String>
+where
+    T::Err: Display,
+{
+    let (port, value) = match text.split_once('=') {
+        Some((port, _)) if !orrery_api::is_name(port) => {
+            return Err(format!("{port:?} is no port: write its number or its name"));
+        }
+        Some((port, value)) => (Some(port.to_owned()), value),
+        None => (None, text),
+    };
+    let value = value.parse().map_err(|error: T::Err| error.to_string())?;
+    Ok(OfPort { port, value })
+}
+
+fn connection(text: &str) -> Result<(SocketAddr, String), String> {
+    let form = "write it as ADDRESS=SERVICE:PORT, such as 127.0.0.1:15432=db:5432";
+    let (at, to) = text.split_once('=').ok_or(form)?;
+    let at = at.parse().map_err(|_| form)?;
+    Ok((at, to.to_owned()))
 }
 
 #[derive(Debug, Args)]
@@ -78,15 +112,21 @@ pub struct BootstrapArguments {
     /// Where the proxy takes the service's own requests to others
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:15001")]
     pub outbound: SocketAddr,
-    /// Where the proxy takes the requests of others
-    #[arg(long, value_name = "ADDRESS", requires = "instance")]
-    pub inbound: Option<SocketAddr>,
-    /// Where the instance is that those requests go to
-    #[arg(long, value_name = "ADDRESS", requires = "inbound")]
-    pub instance: Option<SocketAddr>,
-    /// Port under which others reach the instance, announced while the proxy is connected
-    #[arg(long, value_name = "PORT")]
-    pub announce: Option<u16>,
+    /// Where the proxy takes the traffic of others, for the service's first port or the one named; may be
+    /// given more than once
+    #[arg(long, value_name = "[PORT=]ADDRESS", requires = "instance", value_parser = of_port::<SocketAddr>)]
+    pub inbound: Vec<OfPort<SocketAddr>>,
+    /// Where the instance is that this traffic goes to; once for each --inbound
+    #[arg(long, value_name = "[PORT=]ADDRESS", requires = "inbound", value_parser = of_port::<SocketAddr>)]
+    pub instance: Vec<OfPort<SocketAddr>>,
+    /// Port under which others reach the instance, announced while the proxy is connected; may be given
+    /// more than once
+    #[arg(long, value_name = "[PORT=]NUMBER", value_parser = of_port::<NonZeroU16>)]
+    pub announce: Vec<OfPort<NonZeroU16>>,
+    /// Where the proxy takes the service's own connections to a port of another that speaks "tcp"; may be
+    /// given more than once
+    #[arg(long, value_name = "ADDRESS=SERVICE:PORT", conflicts_with = "endpoints_of", value_parser = connection)]
+    pub connect: Vec<(SocketAddr, String)>,
     /// Where the proxy's own administration listens; nowhere when absent
     #[arg(long, value_name = "ADDRESS")]
     pub admin: Option<SocketAddr>,
@@ -96,7 +136,8 @@ pub struct BootstrapArguments {
     /// Only endpoints of this service are asked for; all requests go there
     #[arg(long, value_name = "NAME", conflicts_with = "inbound", conflicts_with = "delta")]
     pub endpoints_of: Option<String>,
-    /// Folder with the proxy's ca.pem, proxy-SERVICE.PROJECT.pem and proxy-SERVICE.PROJECT-key.pem
+    /// Folder with the proxy's ca.pem, and certificate.pem and key.pem as `orrery join` writes them, or
+    /// proxy-SERVICE.PROJECT.pem and proxy-SERVICE.PROJECT-key.pem as `orrery pki issue` does
     /// [default: ~/.local/share/orrery/proxies]
     #[arg(long, value_name = "FOLDER")]
     pub tls_dir: Option<PathBuf>,
@@ -106,6 +147,12 @@ pub struct BootstrapArguments {
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
     pub output: BootstrapFormat,
+    /// Node that the workload runs on; may be given more than once
+    #[arg(long = "node", value_name = "NAME", required_if_eq("output", "workload"))]
+    pub nodes: Vec<String>,
+    /// Program that the workload runs, as the nodes have it
+    #[arg(long, value_name = "PROGRAM", default_value = "envoy")]
+    pub envoy: String,
     #[command(flatten)]
     pub connection: Connection,
 }

@@ -30,7 +30,7 @@ pub use manage::{
     ReferenceArguments, RestoreArguments, ShellName, VersionArguments,
 };
 pub use mesh::{
-    BootstrapArguments, BootstrapFormat, MeshArguments, MeshCommand, MeshList, ServerMesh,
+    BootstrapArguments, BootstrapFormat, MeshArguments, MeshCommand, MeshList, OfPort, ServerMesh,
 };
 pub use operations::{
     LimitArguments, OperationsArguments, SecretsArguments, SecretsCommand, TopArguments, TopCommand,

@@ -5,7 +5,8 @@ use crate::signals::StopSignals;
 use anyhow::Context as _;
 use orrery_client::Endpoint;
 use orrery_client::identity::{Renewal, join};
-use orrery_pki::{JoinToken, LiveTls, TlsFiles};
+use orrery_pki::{JoinToken, LiveTls, Role, TlsFiles};
+use orrery_server::{FollowedFiles, TlsPaths};
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +18,9 @@ pub async fn run(arguments: JoinArguments) -> anyhow::Result<()> {
         let token: JoinToken = token.parse()?;
         let role = arguments.role.role();
         join(&arguments.server, &token, role, &arguments.name, &arguments.dir).await?;
+    }
+    if arguments.role.role() == Role::Proxy {
+        write_for_envoy(&arguments.dir)?;
     }
     let dir = arguments.dir.display();
     print::line(&format!(
@@ -34,4 +38,22 @@ pub async fn run(arguments: JoinArguments) -> anyhow::Result<()> {
         Ok(()) = renewing => Ok(()),
         () = signals.next() => Ok(()),
     }
+}
+
+/// Files by which an Envoy finds the certificate, and finds it again when it was renewed.
+fn write_for_envoy(folder: &Path) -> anyhow::Result<()> {
+    let folder = std::path::absolute(folder)
+        .with_context(|| format!("find the folder {}", folder.display()))?;
+    let tls = TlsPaths {
+        root: folder.join("ca.pem"),
+        certificate: folder.join("certificate.pem"),
+        key: folder.join("key.pem"),
+        followed: None,
+        server_name: String::new(),
+    };
+    for (file, content) in FollowedFiles::in_folder(&folder).content(&tls) {
+        std::fs::write(file, format!("{content:#}\n"))
+            .with_context(|| format!("write {}", file.display()))?;
+    }
+    Ok(())
 }

@@ -1,4 +1,9 @@
 //! The mesh as a user meets it: the printed bootstrap, a real Envoy, workloads that come and go.
+mod authority;
+mod beside;
+mod grpc;
+mod restart;
+
 use crate::harness::{Asked, Home, ORRERY, Process, until};
 use crate::tls::{authority, identity};
 use orrery_pki::Role;
@@ -14,6 +19,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// An Envoy that was started with what `orrery mesh bootstrap` printed.
 struct Envoy {
     _process: Process,
+    admin: SocketAddr,
     outbound: SocketAddr,
 }
 
@@ -43,7 +49,7 @@ impl Envoy {
             let line = text.lines().find_map(|line| line.strip_prefix("outbound::"))?.to_owned();
             line.parse().ok()
         });
-        Self { _process: process, outbound }
+        Self { _process: process, admin, outbound }
     }
 
     fn get(&self, path: &str) -> Option<(u16, String)> {
@@ -301,60 +307,4 @@ fn proxies_prove_who_they_are_and_targets_decide() {
         let settled = !proxies.contains("Pending") && !proxies.contains("Refused");
         (of("shop/web") && of("shop/books") && settled).then_some(())
     });
-}
-
-/// A gRPC service that answers every call with its node's name.
-const ECHO: &str = "import grpc, os
-from concurrent import futures
-class H(grpc.GenericRpcHandler):
-    def service(self, details):
-        return grpc.unary_unary_rpc_method_handler(lambda request, context: os.environ['ORRERY_NODE'].encode())
-server = grpc.server(futures.ThreadPoolExecutor(4))
-server.add_generic_rpc_handlers((H(),))
-server.add_insecure_port(os.environ['AT'])
-server.start()
-server.wait_for_termination()";
-
-/// A client that has no proxy: it asks the control plane itself.
-const DIAL: &str = "import grpc
-channel = grpc.insecure_channel('xds:///books.shop')
-call = channel.unary_unary('/test.Echo/Who')
-print(call(b'', timeout=50, wait_for_ready=True).decode())";
-
-/// proves: MSH-01, MSH-07
-#[test]
-fn a_grpc_client_without_a_proxy_finds_its_way() {
-    let home = Home::new();
-    let (_server, url) = home.server("data", &[]);
-    let at = ["--server", url.as_str()];
-    let _agent = agent(&home, "edgea", &url, "127.0.0.1");
-    let port = free_port("127.0.0.1");
-    let python = tools().join("venv/bin/python").display().to_string();
-    let workload = serde_json::json!({
-        "apiVersion": "apps.orrery.dev/v1", "kind": "Workload",
-        "metadata": {"name": "books", "project": "shop"},
-        "spec": {
-            "process": {"command": python, "args": ["-c", ECHO], "env": {"AT": format!("127.0.0.1:{port}")}},
-            "placement": {"nodes": ["edgea"]},
-        },
-    });
-    let everything = [
-        PROJECT.to_owned(),
-        service("books", &format!("{{ports: [{{name: grpc, port: 80, targetPort: {port}}}]}}")),
-        workload.to_string(),
-    ];
-    apply(&home, "all.yaml", &at, &everything.concat());
-    let control_plane = url.strip_prefix("http://").expect("a plain server");
-    let bootstrap = serde_json::json!({
-        "xds_servers": [{
-            "server_uri": control_plane, "channel_creds": [{"type": "insecure"}],
-            "server_features": ["xds_v3"],
-        }],
-        "node": {"id": "python", "cluster": "shop/web"},
-    });
-    let file = home.write("xds.json", bootstrap.to_string());
-    let said = home.command(&python).args(["-c", DIAL]).env("GRPC_XDS_BOOTSTRAP", file).output();
-    let said = said.expect("Python runs");
-    let error = String::from_utf8_lossy(&said.stderr);
-    assert_eq!(String::from_utf8_lossy(&said.stdout).trim(), "edgea", "{error}");
 }

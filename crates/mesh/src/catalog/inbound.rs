@@ -1,10 +1,10 @@
 //! Who may ask the instances of a service for what, as their own side enforces it.
 use super::routing::Declared;
-use crate::names::ServiceName;
-use crate::topology::HttpMatch;
+use crate::names::{Destination, ServiceName};
+use crate::topology::{AppProtocol, HttpMatch};
 use std::collections::BTreeSet;
 
-/// What the proxy in front of an instance does with requests.
+/// What the proxy in front of an instance does with the traffic of one port.
 ///
 /// A service that a target governs and that is not encrypted lets nobody through: without proof of
 /// who asks, no grant can be met.
@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 pub struct InboundPlan {
     /// Callers must prove who they are.
     pub encrypted: bool,
+    pub protocol: AppProtocol,
     pub admittance: Admittance,
 }
 
@@ -35,18 +36,28 @@ pub struct Grant {
 }
 
 impl Declared {
-    pub fn inbound(&self, service: &ServiceName) -> InboundPlan {
-        let encrypted = self.service(service).is_some_and(|service| service.encrypted);
-        let targets: Vec<_> = self.targets_of(service).collect();
+    /// `None` for a port that the service does not have.
+    pub fn inbound(&self, at: &Destination) -> Option<InboundPlan> {
+        let protocol = self.protocol(at)?;
+        let service = self.service(&at.service);
+        let encrypted = service.is_some_and(|service| service.encrypted);
+        let port = service.and_then(|service| match &at.port {
+            None => service.ports.first(),
+            Some(port) => service.port(port),
+        });
+        let targets = self.targets_of(&at.service);
         if targets.is_empty() {
-            return InboundPlan { encrypted, admittance: Admittance::Anyone };
+            return Some(InboundPlan { encrypted, protocol, admittance: Admittance::Anyone });
         }
-        let grants = targets.into_iter().filter_map(|target| {
-            let rules = target.rules.as_ref().map(|rules| usable(rules));
+        let open = targets.iter().filter(|target| target.opens(port));
+        let grants = open.filter_map(|target| {
+            let rules = target.rules.as_ref().filter(|_| protocol.has_requests());
+            let rules = rules.map(|rules| usable(rules));
             let is_void = target.sources.is_empty() || rules.as_ref().is_some_and(Vec::is_empty);
             (!is_void).then(|| Grant { sources: target.sources.clone(), rules })
         });
-        InboundPlan { encrypted, admittance: Admittance::Only(grants.collect()) }
+        let admittance = Admittance::Only(grants.collect());
+        Some(InboundPlan { encrypted, protocol, admittance })
     }
 }
 
@@ -57,7 +68,7 @@ fn usable(rules: &[HttpMatch]) -> Vec<HttpMatch> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::{MemoryTopology, TrafficTarget};
+    use crate::topology::{MemoryTopology, Service, ServicePort, TrafficSettings, TrafficTarget};
 
     fn name(text: &str) -> ServiceName {
         text.parse().unwrap()
@@ -75,10 +86,13 @@ mod tests {
                 name: format!("t{index}"),
                 destination: name("books"),
                 sources: sources.iter().map(|source| name(source)).collect(),
+                ports: None,
                 rules: rules.map(|rules| rules.iter().map(path).collect()),
+                connections: false,
             });
         }
-        let plan = Declared::read(&topology).inbound(&name("books"));
+        let plan = Declared::read(&topology).inbound(&Destination::first(&name("books")));
+        let plan = plan.expect("a service always has a first port");
         let rules = match plan.admittance {
             Admittance::Anyone => None,
             Admittance::Only(grants) => {
@@ -97,5 +111,53 @@ mod tests {
         check(&[(&["web"], Some(&[]))], Some(&[]));
         check(&[(&["web"], Some(&["/("]))], Some(&[]));
         check(&[(&["web"], Some(&["/(", "/a"])), (&["bank"], None)], Some(&[1, 0]));
+    }
+
+    fn declare(topology: &MemoryTopology) {
+        let ports = vec![
+            "80".into(),
+            ServicePort {
+                protocol: AppProtocol::Tcp,
+                label: "pg".into(),
+                ..ServicePort::from("81")
+            },
+        ];
+        topology.put_service(Service {
+            name: name("books"),
+            ports,
+            encrypted: true,
+            traffic: TrafficSettings::default(),
+        });
+    }
+
+    /// proves: MSH-07
+    #[test]
+    fn connections_need_a_grant_of_their_own() {
+        let topology = MemoryTopology::default();
+        declare(&topology);
+        let plan = |at: &str| {
+            let at = Destination::within("default", at).unwrap();
+            Declared::read(&topology).inbound(&at)
+        };
+        assert_eq!(plan("books:pg").map(|plan| plan.admittance), Some(Admittance::Anyone));
+        assert_eq!(plan("books:82"), None);
+        let target = |connections| TrafficTarget {
+            name: "t".to_owned(),
+            destination: name("books"),
+            sources: [name("web")].into(),
+            ports: Some(["81".into()].into()),
+            rules: Some(vec![HttpMatch::default()]),
+            connections,
+        };
+        topology.put_target(target(false));
+        for at in ["books", "books:80", "books:81"] {
+            let found = plan(at).map(|plan| plan.admittance);
+            assert_eq!(found, Some(Admittance::Only(Vec::new())), "{at}");
+        }
+        topology.put_target(target(true));
+        let grant = Grant { sources: [name("web")].into(), rules: None };
+        let open = plan("books:pg").expect("it has that port");
+        assert_eq!(open.admittance, Admittance::Only(vec![grant]));
+        assert_eq!((open.encrypted, open.protocol), (true, AppProtocol::Tcp));
     }
 }

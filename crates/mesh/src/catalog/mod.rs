@@ -20,13 +20,13 @@ mod state;
 pub use access::Access;
 pub use inbound::{Admittance, Grant, InboundPlan};
 pub use registration::Registration;
-pub use routing::{Action, Declared, Host, RoutePlan, Rule};
+pub use routing::{Action, Declared, Host, RoutePlan, Rule, Share};
 pub use service_catalog::{CatalogParts, ServiceCatalog};
-pub use split::{Problem, Share};
+pub use split::Problem;
 
-use crate::address::{Endpoint, WeightedService};
+use crate::address::{Endpoint, Placed, WeightedService};
 use crate::announce::Announcements;
-use crate::names::ServiceName;
+use crate::names::{Destination, ServiceName};
 use crate::secrets::CertificateBundle;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub enum Change {
 /// The endpoints a proxy should know, and whether they differ from what it has seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
-    pub endpoints: BTreeMap<ServiceName, Arc<[Endpoint]>>,
+    pub endpoints: BTreeMap<Destination, Arc<[Endpoint]>>,
     /// Made of the content: equal listings have equal versions, on every replica.
     pub version: u64,
     pub changed: bool,
@@ -66,13 +66,13 @@ pub trait Catalog: Send + Sync + 'static {
     /// listing.
     fn list_endpoints(&self, service: &ServiceName, seen: Option<u64>) -> Listing;
 
-    /// The endpoints of one service, merged over all providers and self-announced proxies.
-    fn endpoints_of(&self, service: &ServiceName) -> Arc<[Endpoint]>;
+    /// The endpoints of one port of a service, merged over all providers and self-announced proxies.
+    fn endpoints_of(&self, destination: &Destination) -> Arc<[Endpoint]>;
 
-    /// The services that take the traffic of `root`, with their endpoints.
+    /// The services that take the traffic of the first port of `root`, with their endpoints.
     fn weighted_services(&self, root: &ServiceName) -> Vec<WeightedService>;
 
-    /// Whether `source` may call `destination` at all.
+    /// Whether `source` may call `destination` at all, on whatever port.
     fn may_call(&self, source: &ServiceName, destination: &ServiceName) -> bool;
 
     /// Everything declared, read once, to make many plans from.
@@ -83,16 +83,16 @@ pub trait Catalog: Send + Sync + 'static {
         self.declared().plan(source)
     }
 
-    /// What the instances of `service` let through.
-    fn inbound_plan(&self, service: &ServiceName) -> InboundPlan {
-        self.declared().inbound(service)
+    /// What the instances of a service let through on a port; `None` if it has no such port.
+    fn inbound_plan(&self, at: &Destination) -> Option<InboundPlan> {
+        self.declared().inbound(at)
     }
 
     fn certificate(&self, service: &ServiceName) -> Option<CertificateBundle>;
 
     /// Adds a newly connected proxy to the self-announced endpoints of its service. It leaves when
     /// the registration is dropped.
-    fn register_proxy(&self, service: &ServiceName, endpoint: Endpoint) -> Registration;
+    fn register_proxy(&self, service: &ServiceName, at: Placed) -> Registration;
 
     fn list_providers(&self) -> Vec<ProviderStatus>;
 

@@ -6,10 +6,11 @@
 //! The plan is what the client's side does: it divides traffic and spares a request that is not
 //! allowed the way. That the server's side checks again is not this plan's business.
 use super::access::{Access, access};
-use super::split::{Problem, Share, divide};
-use crate::names::ServiceName;
+use super::split::{Part, Problem, divide};
+use crate::names::{Destination, PortName, ServiceName};
 use crate::topology::{
-    HttpMatch, MeshTopology, Service, TrafficSettings, TrafficSplit, TrafficTarget,
+    AppProtocol, HttpMatch, MeshTopology, Service, ServicePort, TrafficSettings, TrafficSplit,
+    TrafficTarget,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,31 +18,57 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoutePlan {
     pub hosts: Vec<Host>,
-    /// Services that are closed to the source, whose addresses are none of its business.
-    pub denied: BTreeSet<ServiceName>,
+    /// What is closed to the source, whose addresses are none of its business: under every name that
+    /// it has.
+    pub denied: BTreeSet<Destination>,
     /// Sorted, each once.
     pub problems: Vec<Problem>,
 }
 
 impl RoutePlan {
-    /// Every service that some rule sends requests to.
-    pub fn destinations(&self) -> BTreeSet<&ServiceName> {
-        let rules = self.hosts.iter().flat_map(|host| &host.rules);
-        let shares = rules.filter_map(|rule| match &rule.action {
-            Action::Forward(shares) => Some(shares),
-            Action::Deny => None,
-        });
-        shares.flatten().map(|share| &share.service).collect()
+    /// Everything that some rule sends traffic to.
+    pub fn destinations(&self) -> BTreeSet<&Destination> {
+        self.hosts.iter().flat_map(Host::destinations).collect()
+    }
+
+    /// The port of a service, by either of its names; `None` is the first.
+    pub fn host(&self, wanted: &Destination) -> Option<&Host> {
+        self.hosts.iter().find(|host| {
+            let is_port = match &wanted.port {
+                None => host.destination.port.is_none(),
+                Some(port) => host.port.is_called(port),
+            };
+            is_port && host.destination.service == wanted.service
+        })
     }
 }
 
-/// One service as callers address it.
+/// One port of a service as callers address it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    pub service: ServiceName,
+    pub destination: Destination,
+    pub port: ServicePort,
     pub encrypted: bool,
     pub traffic: TrafficSettings,
+    /// Where there are no requests to tell apart, exactly one.
     pub rules: Vec<Rule>,
+}
+
+impl Host {
+    pub fn destinations(&self) -> impl Iterator<Item = &Destination> {
+        let shares = self.rules.iter().filter_map(|rule| match &rule.action {
+            Action::Forward(shares) => Some(shares),
+            Action::Deny => None,
+        });
+        shares.flatten().map(|share| &share.destination)
+    }
+}
+
+/// A destination and its part of the traffic; never zero.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Share {
+    pub destination: Destination,
+    pub weight: u32,
 }
 
 /// A request that meets all matches gets the action.
@@ -58,11 +85,13 @@ pub enum Action {
     Deny,
 }
 
-/// Everything declared, read once.
+/// Everything declared, read once: each split and target is found by the service it is about.
 pub struct Declared {
     services: BTreeMap<ServiceName, Service>,
-    splits: Vec<TrafficSplit>,
-    targets: Vec<TrafficTarget>,
+    /// By root, in the order of their names.
+    splits: BTreeMap<ServiceName, Vec<TrafficSplit>>,
+    /// By destination.
+    targets: BTreeMap<ServiceName, Vec<TrafficTarget>>,
 }
 
 impl Declared {
@@ -72,11 +101,17 @@ impl Declared {
             let service = topology.get_service(&name)?;
             Some((name, service))
         });
-        Self {
-            services: services.collect(),
-            splits: topology.list_traffic_splits(),
-            targets: topology.list_traffic_targets(),
+        let mut splits: BTreeMap<_, Vec<TrafficSplit>> = BTreeMap::new();
+        for split in topology.list_traffic_splits() {
+            splits.entry(split.root.clone()).or_default().push(split);
         }
+        let by_name = |one: &TrafficSplit, other: &TrafficSplit| one.name.cmp(&other.name);
+        splits.values_mut().for_each(|splits| splits.sort_by(by_name));
+        let mut targets: BTreeMap<_, Vec<TrafficTarget>> = BTreeMap::new();
+        for target in topology.list_traffic_targets() {
+            targets.entry(target.destination.clone()).or_default().push(target);
+        }
+        Self { services: services.collect(), splits, targets }
     }
 
     /// The plan for proxies of `source`.
@@ -85,16 +120,24 @@ impl Declared {
         let mut hosts = Vec::new();
         for service in self.services.values() {
             problems.extend(self.problems_with(service));
-            if service.ports.is_empty() {
-                continue;
+            for port in &service.ports {
+                hosts.push(self.host(source, service, port, &mut problems));
             }
-            hosts.push(self.host(source, service, &mut problems));
         }
         problems.sort();
         problems.dedup();
-        let services = self.services.keys();
-        let denied = services.filter(|name| !self.may_call(source, name)).cloned().collect();
-        RoutePlan { hosts, denied, problems }
+        let denied = self.services.values().flat_map(|service| self.closed(source, service));
+        RoutePlan { hosts, denied: denied.collect(), problems }
+    }
+
+    /// The ports of a service that are closed to the source: by name, by label, and the first by none.
+    fn closed(&self, source: &ServiceName, service: &Service) -> Vec<Destination> {
+        let at = |port: Option<PortName>| Destination { service: service.name.clone(), port };
+        let is_closed = |port| self.access(source, &service.name, port) == Access::Nothing;
+        let first = is_closed(service.ports.first()).then(|| at(None));
+        let ports = service.ports.iter().filter(|port| is_closed(Some(port)));
+        let names = ports.flat_map(|port| [port.name.clone(), port.label.clone()]);
+        first.into_iter().chain(names.map(|name| at(Some(name)))).collect()
     }
 
     /// Everything declared that has no effect, whoever calls. Sorted, each once.
@@ -126,52 +169,80 @@ impl Declared {
         self.services.get(name)
     }
 
-    pub fn targets_of(&self, service: &ServiceName) -> impl Iterator<Item = &TrafficTarget> {
-        self.targets.iter().filter(move |target| target.destination == *service)
+    pub fn targets_of(&self, service: &ServiceName) -> &[TrafficTarget] {
+        self.targets.get(service).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The shares of a service, whoever asks.
+    fn all_splits_of(&self, service: &Service) -> &[TrafficSplit] {
+        self.splits.get(&service.name).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// What the first port of a service is divided into, whoever asks.
     pub fn shares(&self, root: &ServiceName) -> Vec<Share> {
         let Some(root) = self.services.get(root) else { return Vec::new() };
-        self.divide(root, &self.splits_of(root, false), &mut Vec::new())
+        let parts = self.divide(root, &self.splits_of(root, false), &mut Vec::new());
+        match root.ports.first() {
+            Some(port) => self.at_port(parts, port),
+            None => Vec::new(),
+        }
     }
 
-    fn host(&self, source: &ServiceName, service: &Service, problems: &mut Vec<Problem>) -> Host {
-        let rules = match access(source, &service.name, &self.targets) {
+    /// A backend takes traffic on the port of the root, which it has: [`divide`] saw to that.
+    fn at_port(&self, parts: Vec<Part>, port: &ServicePort) -> Vec<Share> {
+        let share = |part: Part| {
+            let destination = self.services.get(&part.service)?.destination(port);
+            Some(Share { destination, weight: part.weight })
+        };
+        parts.into_iter().filter_map(share).collect()
+    }
+
+    fn host(
+        &self,
+        source: &ServiceName,
+        service: &Service,
+        port: &ServicePort,
+        problems: &mut Vec<Problem>,
+    ) -> Host {
+        let rules = match self.access(source, &service.name, Some(port)) {
             Access::Nothing => vec![Rule { matches: Vec::new(), action: Action::Deny }],
-            Access::Everything => self.forwards(source, service, problems),
+            Access::Everything => self.forwards(source, service, port, problems),
             Access::Only(mut allowed) => {
                 allowed.retain(is_readable);
-                let forwards = self.forwards(source, service, problems);
+                let forwards = self.forwards(source, service, port, problems);
                 let mut rules = both(&allowed, &forwards);
                 rules.push(Rule { matches: Vec::new(), action: Action::Deny });
                 rules
             }
         };
         Host {
-            service: service.name.clone(),
+            destination: service.destination(port),
+            port: port.clone(),
             encrypted: service.encrypted,
             traffic: service.traffic.clone(),
             rules,
         }
     }
 
-    /// Splits with matches first, in the order of their names; then what is left.
+    /// Splits with matches first, in the order of their names; then what is left. Where there are no
+    /// requests, nothing matches.
     fn forwards(
         &self,
         source: &ServiceName,
         service: &Service,
+        port: &ServicePort,
         problems: &mut Vec<Problem>,
     ) -> Vec<Rule> {
         let mut rules = Vec::new();
-        for split in self.splits_of(service, true) {
-            let action = self.action(source, service, &[split], problems);
+        let matching = self.splits_of(service, true).into_iter();
+        for split in matching.filter(|_| port.protocol.has_requests()) {
+            let action = self.action(source, service, port, &[split], problems);
             let usable = split.matches.iter().filter(|one| is_readable(one));
             rules.extend(
                 usable.map(|one| Rule { matches: vec![one.clone()], action: action.clone() }),
             );
         }
-        let action = self.action(source, service, &self.splits_of(service, false), problems);
+        let unmatched = self.splits_of(service, false);
+        let action = self.action(source, service, port, &unmatched, problems);
         rules.push(Rule { matches: Vec::new(), action });
         rules
     }
@@ -181,16 +252,48 @@ impl Declared {
         &self,
         source: &ServiceName,
         service: &Service,
+        port: &ServicePort,
         splits: &[&TrafficSplit],
         problems: &mut Vec<Problem>,
     ) -> Action {
-        let mut shares = self.divide(service, splits, problems);
-        shares.retain(|share| self.may_call(source, &share.service));
+        let mut parts = self.divide(service, splits, problems);
+        parts.retain(|part| self.access(source, &part.service, Some(port)) != Access::Nothing);
+        let shares = self.at_port(parts, port);
         if shares.is_empty() { Action::Deny } else { Action::Forward(shares) }
     }
 
+    /// Whether any port is open to the source.
     pub fn may_call(&self, source: &ServiceName, destination: &ServiceName) -> bool {
-        access(source, destination, &self.targets) != Access::Nothing
+        let ports = self.services.get(destination).map(|service| service.ports.as_slice());
+        match ports.unwrap_or_default() {
+            [] => self.access(source, destination, None) != Access::Nothing,
+            ports => {
+                let is_open =
+                    |port| self.access(source, destination, Some(port)) != Access::Nothing;
+                ports.iter().any(is_open)
+            }
+        }
+    }
+
+    fn access(
+        &self,
+        source: &ServiceName,
+        destination: &ServiceName,
+        port: Option<&ServicePort>,
+    ) -> Access {
+        access(source, port, self.targets_of(destination))
+    }
+
+    /// What is spoken on a port of a service, by either of its names; `None` is the first. A service of
+    /// which nothing is declared takes requests; a port that it does not have is `None`.
+    pub fn protocol(&self, at: &Destination) -> Option<AppProtocol> {
+        let Some(service) = self.services.get(&at.service) else {
+            return at.port.is_none().then(AppProtocol::default);
+        };
+        match &at.port {
+            None => Some(service.ports.first().map(|port| port.protocol).unwrap_or_default()),
+            Some(port) => service.port(port).map(|port| port.protocol),
+        }
     }
 
     fn divide(
@@ -198,25 +301,23 @@ impl Declared {
         root: &Service,
         splits: &[&TrafficSplit],
         problems: &mut Vec<Problem>,
-    ) -> Vec<Share> {
+    ) -> Vec<Part> {
         divide(root, splits, &|name| self.services.get(name).cloned(), problems)
     }
 
     fn bad_regexes(&self, service: &Service) -> Vec<&str> {
-        let splits = self.splits.iter().filter(|split| split.root == service.name);
-        let targets = self.targets_of(&service.name);
-        let matches = splits
+        let targets = self.targets_of(&service.name).iter();
+        let matches = self
+            .all_splits_of(service)
+            .iter()
             .flat_map(|split| &split.matches)
             .chain(targets.flat_map(|target| target.rules.iter().flatten()));
         matches.flat_map(regexes).filter(|regex| !is_regex(regex)).collect()
     }
 
     fn splits_of(&self, root: &Service, with_matches: bool) -> Vec<&TrafficSplit> {
-        let of_root = self.splits.iter().filter(|split| split.root == root.name);
-        let mut found: Vec<_> =
-            of_root.filter(|split| split.matches.is_empty() != with_matches).collect();
-        found.sort_by(|one, other| one.name.cmp(&other.name));
-        found
+        let all = self.all_splits_of(root).iter();
+        all.filter(|split| split.matches.is_empty() != with_matches).collect()
     }
 }
 

@@ -6,13 +6,13 @@
 //!   secrets announce   ─> Change::Certificate
 //! ```
 //! Each provider has a loop of its own, so a slow one holds up nobody.
-use super::merge::version;
+use super::merge::{of_port, version};
 use super::routing::Declared;
 use super::state::State;
 use super::{Catalog, Change, Listing, ProviderStatus, Registration};
-use crate::address::{Endpoint, WeightedService};
+use crate::address::{Endpoint, Placed, WeightedService};
 use crate::announce::{Announcements, Announcer};
-use crate::names::ServiceName;
+use crate::names::{Destination, ServiceName};
 use crate::providers::EndpointsProvider;
 use crate::secrets::{CertificateBundle, SecretsProvider};
 use crate::topology::MeshTopology;
@@ -127,7 +127,7 @@ impl ServiceCatalog {
     }
 
     /// A service that is not declared has no endpoints, whatever a provider might find.
-    async fn question(&self, index: usize, service: &ServiceName) -> Result<Vec<Endpoint>, String> {
+    async fn question(&self, index: usize, service: &ServiceName) -> Result<Vec<Placed>, String> {
         if self.parts.topology.get_service(service).is_none() {
             return Ok(Vec::new());
         }
@@ -139,35 +139,45 @@ impl ServiceCatalog {
     }
 }
 
+impl ServiceCatalog {
+    /// The same as [`Catalog::endpoints_of`], by what was declared when `declared` was read.
+    fn endpoints(&self, declared: &Declared, at: &Destination) -> Arc<[Endpoint]> {
+        let ports = declared.service(&at.service).map(|service| service.ports.as_slice());
+        let all = self.state.lock().endpoints(&at.service);
+        of_port(ports.unwrap_or_default(), at.port.as_ref(), &all)
+    }
+}
+
 #[async_trait::async_trait]
 impl Catalog for ServiceCatalog {
     fn list_endpoints(&self, service: &ServiceName, seen: Option<u64>) -> Listing {
-        let plan = self.route_plan(service);
-        let state = self.state.lock();
-        let one = |name: &ServiceName| (name.clone(), state.endpoints(name));
+        let declared = self.declared();
+        let plan = declared.plan(service);
+        let one = |at: &Destination| (at.clone(), self.endpoints(&declared, at));
         let endpoints = plan.destinations().into_iter().map(one).collect();
         let version = version(&endpoints);
         Listing { endpoints, version, changed: seen != Some(version) }
     }
 
-    fn endpoints_of(&self, service: &ServiceName) -> Arc<[Endpoint]> {
-        self.state.lock().endpoints(service)
+    fn endpoints_of(&self, destination: &Destination) -> Arc<[Endpoint]> {
+        let service = self.parts.topology.get_service(&destination.service);
+        let ports = service.map(|service| service.ports).unwrap_or_default();
+        let all = self.state.lock().endpoints(&destination.service);
+        of_port(&ports, destination.port.as_ref(), &all)
     }
 
     fn weighted_services(&self, root: &ServiceName) -> Vec<WeightedService> {
-        let shares = self.declared().shares(root);
-        let state = self.state.lock();
-        let weighted = shares.into_iter().map(|share| WeightedService {
-            endpoints: state.endpoints(&share.service).to_vec(),
-            service: share.service,
+        let declared = self.declared();
+        let weighted = declared.shares(root).into_iter().map(|share| WeightedService {
+            endpoints: self.endpoints(&declared, &share.destination).to_vec(),
+            service: share.destination.service,
             weight: share.weight,
         });
         weighted.collect()
     }
 
     fn may_call(&self, source: &ServiceName, destination: &ServiceName) -> bool {
-        let targets = self.parts.topology.list_traffic_targets();
-        super::access::access(source, destination, &targets) != super::Access::Nothing
+        self.declared().may_call(source, destination)
     }
 
     fn declared(&self) -> Declared {
@@ -178,8 +188,8 @@ impl Catalog for ServiceCatalog {
         self.parts.secrets.certificate(service)
     }
 
-    fn register_proxy(&self, service: &ServiceName, endpoint: Endpoint) -> Registration {
-        let (id, changed) = self.state.lock().join(service, endpoint);
+    fn register_proxy(&self, service: &ServiceName, at: Placed) -> Registration {
+        let (id, changed) = self.state.lock().join(service, at);
         self.announcer.announce(changed.then(|| Change::Endpoints(service.clone())));
         let (state, announcer) = (Arc::clone(&self.state), self.announcer.clone());
         let service = service.clone();

@@ -1,11 +1,11 @@
 //! Dividing the traffic of a service among its backends.
-use crate::names::ServiceName;
-use crate::topology::{Service, TrafficSplit};
+use crate::names::{PortName, ServiceName};
+use crate::topology::{Service, ServicePort, TrafficSplit};
 use std::collections::BTreeMap;
 
 /// A backend and its part of the traffic; never zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct Part {
     pub service: ServiceName,
     pub weight: u32,
 }
@@ -19,8 +19,10 @@ pub enum Problem {
     NamesItself { split: String, root: ServiceName },
     #[error("traffic split {split} names {backend}, which does not exist (yet); it is left out")]
     MissingBackend { split: String, backend: ServiceName },
-    #[error("traffic split {split}: {backend} lacks a port of {root}; it is left out")]
-    MissingPort { split: String, root: ServiceName, backend: ServiceName },
+    #[error(
+        "traffic split {split}: {backend} lacks port {port} of {root}, or speaks another protocol on it; it is left out"
+    )]
+    MissingPort { split: String, root: ServiceName, backend: ServiceName, port: PortName },
     #[error("traffic split {split} of {root} gives no backend any weight; it has no effect")]
     NoWeight { split: String, root: ServiceName },
     #[error(
@@ -42,7 +44,7 @@ pub fn divide(
     splits: &[&TrafficSplit],
     service: &dyn Fn(&ServiceName) -> Option<Service>,
     problems: &mut Vec<Problem>,
-) -> Vec<Share> {
+) -> Vec<Part> {
     let mut weights: BTreeMap<ServiceName, (u64, &str)> = BTreeMap::new();
     for split in splits {
         let usable = split.backends.iter().filter(|backend| {
@@ -69,7 +71,7 @@ pub fn divide(
         }
     }
     if weights.is_empty() {
-        return vec![Share { service: root.name.clone(), weight: 1 }];
+        return vec![Part { service: root.name.clone(), weight: 1 }];
     }
     fit(weights.into_iter().map(|(service, (weight, _))| (service, weight)).collect())
 }
@@ -87,21 +89,26 @@ fn problem_with(
     let Some(found) = service(backend) else {
         return Some(Problem::MissingBackend { split, backend: backend.clone() });
     };
-    (!root.ports.is_subset(&found.ports)).then(|| Problem::MissingPort {
+    let lacks = |port: &&ServicePort| {
+        let same = |other: &ServicePort| other.name == port.name && other.protocol == port.protocol;
+        !found.ports.iter().any(same)
+    };
+    root.ports.iter().find(lacks).map(|port| Problem::MissingPort {
         split,
         root: root.name.clone(),
         backend: backend.clone(),
+        port: port.name.clone(),
     })
 }
 
 /// Proxies add weights up in 32 bits: larger ones are scaled down together, none to nothing.
-fn fit(weights: Vec<(ServiceName, u64)>) -> Vec<Share> {
+fn fit(weights: Vec<(ServiceName, u64)>) -> Vec<Part> {
     let total: u64 = weights.iter().map(|(_, weight)| weight).sum();
     // Rounding up to 1 may add one per backend, which the halved limit leaves room for.
     let divisor = total.div_ceil(u64::from(u32::MAX / 2)).max(1);
     let scaled = weights.into_iter().map(|(service, weight)| {
         let weight = u32::try_from((weight / divisor).max(1)).unwrap_or(u32::MAX);
-        Share { service, weight }
+        Part { service, weight }
     });
     scaled.collect()
 }
@@ -109,7 +116,7 @@ fn fit(weights: Vec<(ServiceName, u64)>) -> Vec<Share> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::{Backend, TrafficSettings};
+    use crate::topology::{AppProtocol, Backend, TrafficSettings};
     use proptest::prelude::*;
 
     fn name(text: &str) -> ServiceName {
@@ -117,7 +124,11 @@ mod tests {
     }
 
     fn mk_service(text: &str, ports: &str) -> Service {
-        let ports = ports.split_whitespace().map(Into::into).collect();
+        let ports = ports.split_whitespace().map(|text| match text.strip_suffix('!') {
+            Some(tcp) => ServicePort { protocol: AppProtocol::Tcp, ..tcp.into() },
+            None => text.into(),
+        });
+        let ports = ports.collect();
         Service { name: name(text), ports, encrypted: false, traffic: TrafficSettings::default() }
     }
 
@@ -136,8 +147,12 @@ mod tests {
     }
 
     fn run(splits: &[&str]) -> (String, Vec<Problem>) {
-        let known =
-            [mk_service("v1", "http"), mk_service("v2", "http grpc"), mk_service("odd", "x")];
+        let known = [
+            mk_service("v1", "http"),
+            mk_service("v2", "http grpc"),
+            mk_service("odd", "x"),
+            mk_service("tcp", "http!"),
+        ];
         let splits: Vec<_> = splits.iter().map(|text| mk_split(text)).collect();
         let mut problems = Vec::new();
         let shares = divide(
@@ -171,6 +186,7 @@ mod tests {
         check(&["root=50"], "root=1", 2);
         check(&["none=50 v1=50"], "v1=50", 1);
         check(&["odd=50 v1=50"], "v1=50", 1);
+        check(&["tcp=50 v1=50"], "v1=50", 1);
         check(&["v1=4294967295 v2=4294967295"], "v1=858993459 v2=858993459", 0);
     }
 
@@ -179,7 +195,8 @@ mod tests {
         let (_, problems) = run(&["odd=50 v1=50"]);
         assert_eq!(
             problems[0].to_string(),
-            "traffic split odd=50 v1=50: default/odd lacks a port of default/root; it is left out"
+            "traffic split odd=50 v1=50: default/odd lacks port http of default/root, \
+             or speaks another protocol on it; it is left out"
         );
     }
 

@@ -1,7 +1,7 @@
 //! What the catalog knows, without any waiting: facts in, changed services out.
 use super::ProviderStatus;
 use super::merge::merge;
-use crate::address::Endpoint;
+use crate::address::Placed;
 use crate::names::ServiceName;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use std::sync::Arc;
 /// What one provider said last about each service.
 struct Known {
     name: String,
-    endpoints: BTreeMap<ServiceName, Vec<Endpoint>>,
+    endpoints: BTreeMap<ServiceName, Vec<Placed>>,
     stale: BTreeMap<ServiceName, String>,
 }
 
 /// Endpoints by source, and the merged answer. `merged` always equals the merge of the rest.
 pub struct State {
     providers: Vec<Known>,
-    announced: BTreeMap<ServiceName, BTreeMap<u64, Endpoint>>,
-    merged: BTreeMap<ServiceName, Arc<[Endpoint]>>,
+    announced: BTreeMap<ServiceName, BTreeMap<u64, Placed>>,
+    merged: BTreeMap<ServiceName, Arc<[Placed]>>,
     next_registration: u64,
 }
 
@@ -42,7 +42,7 @@ impl State {
         &mut self,
         provider: usize,
         service: &ServiceName,
-        answer: Result<Vec<Endpoint>, String>,
+        answer: Result<Vec<Placed>, String>,
     ) -> bool {
         let known = &mut self.providers[provider];
         match answer {
@@ -62,10 +62,10 @@ impl State {
     }
 
     /// A proxy says that it is an endpoint of the service.
-    pub fn join(&mut self, service: &ServiceName, endpoint: Endpoint) -> (u64, bool) {
+    pub fn join(&mut self, service: &ServiceName, at: Placed) -> (u64, bool) {
         let id = self.next_registration;
         self.next_registration += 1;
-        self.announced.entry(service.clone()).or_default().insert(id, endpoint);
+        self.announced.entry(service.clone()).or_default().insert(id, at);
         (id, self.merge_again(service))
     }
 
@@ -79,7 +79,8 @@ impl State {
         self.merge_again(service)
     }
 
-    pub fn endpoints(&self, service: &ServiceName) -> Arc<[Endpoint]> {
+    /// Of all its ports.
+    pub fn endpoints(&self, service: &ServiceName) -> Arc<[Placed]> {
         self.merged.get(service).cloned().unwrap_or_default()
     }
 
@@ -91,8 +92,8 @@ impl State {
 
     fn merge_again(&mut self, service: &ServiceName) -> bool {
         let provided = self.providers.iter().filter_map(|known| known.endpoints.get(service));
-        let announced: Vec<Endpoint> =
-            self.announced.get(service).into_iter().flat_map(|all| all.values()).copied().collect();
+        let announced: Vec<Placed> =
+            self.announced.get(service).into_iter().flat_map(|all| all.values()).cloned().collect();
         let merged = merge(provided.map(Vec::as_slice).chain([announced.as_slice()]));
         let old = match merged.is_empty() {
             true => self.merged.remove(service),
@@ -105,14 +106,15 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::address::Endpoint;
     use std::net::SocketAddr;
 
     fn name(text: &str) -> ServiceName {
         text.parse().unwrap()
     }
 
-    fn at(port: u16) -> Endpoint {
-        Endpoint::of(SocketAddr::from(([127, 0, 0, 1], port))).unwrap()
+    fn at(port: u16) -> Placed {
+        Endpoint::of(SocketAddr::from(([127, 0, 0, 1], port))).unwrap().into()
     }
 
     fn state() -> State {

@@ -1,7 +1,6 @@
 //! Proxies that are to have the same config.
 use super::StreamId;
 use super::snapshot::{ClusterCache, GroupKey, Snapshot, Source};
-use crate::names::ServiceName;
 use crate::xds::{Kind, Mailbox};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, HashMap};
@@ -70,7 +69,7 @@ impl Groups {
     /// Builds every group's snapshot again and wakes the streams of those that differ.
     pub fn rebuild<'a>(&self, source: impl FnOnce() -> Source<'a>, since: Instant) {
         let mut state = self.state.lock();
-        let source = source();
+        let mut source = source();
         let State { groups, clusters } = &mut *state;
         for (key, members) in groups.iter_mut() {
             let fresh = source.build(key, clusters);
@@ -81,11 +80,13 @@ impl Groups {
             members.mailboxes.values().for_each(|mailbox| mailbox.config_changed(since));
         }
         let live: Vec<_> = groups.values().map(|members| members.group.snapshot()).collect();
-        clusters.retain(|service, _| live.iter().any(|snapshot| has_cluster(snapshot, service)));
+        clusters.retain(|_, (_, resource)| {
+            live.iter().any(|snapshot| has_cluster(snapshot, &resource.name))
+        });
     }
 }
 
-fn has_cluster(snapshot: &Snapshot, service: &ServiceName) -> bool {
+fn has_cluster(snapshot: &Snapshot, name: &str) -> bool {
     let clusters = snapshot.resources.get(&Kind::Cluster);
-    clusters.is_some_and(|all| all.contains_key(service.as_str()))
+    clusters.is_some_and(|all| all.contains_key(name))
 }

@@ -16,7 +16,7 @@ mod stream;
 mod table;
 
 pub use publisher::Publisher;
-pub use snapshot::{Inbound, Sides};
+pub use snapshot::{Connect, Inbound, Sides};
 pub use status::ProxyStatus;
 pub use stream::{Admission, StreamHandle};
 
@@ -122,8 +122,7 @@ impl Control {
     }
 
     fn source(&self) -> Source<'_> {
-        let trust_domain = self.options.trust_domain.as_ref();
-        Source { catalog: &*self.catalog, declared: self.catalog.declared(), trust_domain }
+        Source::new(&*self.catalog, self.options.trust_domain.as_ref())
     }
 
     pub fn options(&self) -> &Options {

@@ -38,7 +38,12 @@ impl Publisher {
         for change in changes {
             match change {
                 Change::Endpoints(service) => self.control.publish_endpoints(&service, now),
-                Change::Topology(_) | Change::Certificate(_) => {
+                // Which endpoints are those of a port is a matter of declaration too.
+                Change::Topology(service) => {
+                    self.control.publish_endpoints(&service, now);
+                    self.config_since.get_or_insert(now);
+                }
+                Change::Certificate(_) => {
                     self.config_since.get_or_insert(now);
                 }
             }
@@ -61,13 +66,14 @@ async fn sleep_until(due: Option<Instant>) {
 
 impl Control {
     fn publish_endpoints(&self, service: &ServiceName, now: Instant) {
-        if !self.table.refresh(&*self.catalog, service) {
+        let changed = self.table.refresh(&*self.catalog, service);
+        if changed.is_empty() {
             return;
         }
-        let (whole, short) = (service.shared(), Arc::from(service.name()));
+        let names = changed.iter().flat_map(|at| [at.shared(), Arc::from(at.short())]);
+        let names: Vec<Arc<str>> = names.collect();
         for mailbox in self.index.lock().watchers(service) {
-            mailbox.endpoints_changed(&whole, now);
-            mailbox.endpoints_changed(&short, now);
+            mailbox.endpoints_changed(&names, now);
         }
     }
 }

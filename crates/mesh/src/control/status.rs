@@ -1,5 +1,5 @@
 //! What people see of a connected proxy.
-use crate::address::Endpoint;
+use crate::address::Placed;
 use crate::names::ServiceName;
 use crate::xds::session::KindStatus;
 use std::collections::BTreeSet;
@@ -13,11 +13,13 @@ pub struct ProxyStatus {
     pub instance: String,
     pub address: Option<SocketAddr>,
     pub connected_for: Duration,
-    /// Where others reach the instance it fronts, if it says so.
-    pub endpoint: Option<Endpoint>,
+    /// Where others reach the instance it fronts, by port, if it says so.
+    pub endpoints: Vec<Placed>,
     pub kinds: Vec<KindStatus>,
     /// Types the proxy asked for that we do not serve.
     pub unknown_types: BTreeSet<String>,
+    /// What it asks for that it cannot have, and why.
+    pub findings: Vec<String>,
 }
 
 impl ProxyStatus {

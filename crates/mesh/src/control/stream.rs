@@ -2,9 +2,9 @@
 use super::groups::Group;
 use super::snapshot::{GroupKey, Sides, Snapshot};
 use super::{Control, ProxyKey, ProxyStatus, StreamId};
-use crate::address::Endpoint;
+use crate::address::Placed;
 use crate::catalog::Registration;
-use crate::names::ServiceName;
+use crate::names::{Destination, ServiceName};
 use crate::xds::{Kind, Mailbox, Pending, Protocol, Push, Request, Resource, Session, View};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -23,8 +23,8 @@ pub struct Admission {
     pub protocol: Protocol,
     /// Where it listens; `None` if it asks for endpoints only.
     pub sides: Option<Sides>,
-    /// Where others reach the instance it fronts, if it says so.
-    pub endpoint: Option<Endpoint>,
+    /// Where others reach the instance it fronts, by port, if it says so.
+    pub endpoints: Vec<Placed>,
 }
 
 /// What the status can see of a stream.
@@ -38,20 +38,19 @@ pub struct StreamState {
 
 impl StreamState {
     pub fn status(&self, control: &Control) -> ProxyStatus {
-        let view = StreamView {
-            control,
-            service: &self.admission.service,
-            snapshot: self.group.snapshot(),
-        };
+        let snapshot = self.group.snapshot();
+        let findings = snapshot.findings.clone();
+        let view = StreamView { control, service: &self.admission.service, snapshot };
         let session = self.session.lock();
         ProxyStatus {
             service: self.admission.service.clone(),
             instance: self.admission.instance.clone(),
             address: self.admission.address,
             connected_for: Instant::now() - self.since,
-            endpoint: self.admission.endpoint,
+            endpoints: self.admission.endpoints.clone(),
             kinds: session.status(&view),
             unknown_types: session.unknown_types().clone(),
+            findings,
         }
     }
 }
@@ -62,7 +61,7 @@ pub struct StreamHandle {
     id: StreamId,
     state: Arc<StreamState>,
     mailbox: Arc<Mailbox>,
-    _registration: Option<Registration>,
+    _registrations: Vec<Registration>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -74,11 +73,12 @@ impl StreamHandle {
         permit: OwnedSemaphorePermit,
     ) -> Self {
         let mailbox = Arc::new(Mailbox::default());
-        let key = GroupKey { service: admission.service.clone(), sides: admission.sides };
+        let key = GroupKey { service: admission.service.clone(), sides: admission.sides.clone() };
         let group = control.groups.join(|| control.source(), key, id, &mailbox);
-        let registration = admission
-            .endpoint
-            .map(|endpoint| control.catalog.register_proxy(&admission.service, endpoint));
+        let endpoints = admission.endpoints.iter().cloned();
+        let registrations = endpoints
+            .map(|endpoint| control.catalog.register_proxy(&admission.service, endpoint))
+            .collect();
         let state = Arc::new(StreamState {
             key: ProxyKey {
                 service: admission.service.clone(),
@@ -89,7 +89,7 @@ impl StreamHandle {
             admission,
             group,
         });
-        Self { control, id, state, mailbox, _registration: registration, _permit: permit }
+        Self { control, id, state, mailbox, _registrations: registrations, _permit: permit }
     }
 
     pub(super) fn state(&self) -> Weak<StreamState> {
@@ -119,11 +119,17 @@ impl StreamHandle {
         }
         let names = session.names(kind).into_iter().flatten();
         let services: BTreeSet<ServiceName> =
-            names.filter_map(|name| resolve(self.service(), name)).collect();
+            names.filter_map(|name| Some(resolve(self.service(), name)?.service)).collect();
         // Before anything is looked up, so that no change falls between.
         let mut index = self.control.index.lock();
         let orphans = index.set(self.id, &self.mailbox, services);
         self.control.table.forget(&orphans);
+    }
+
+    /// How many names it asks for, of all kinds.
+    pub fn names_count(&self) -> usize {
+        let session = self.state.session.lock();
+        Kind::ALL.into_iter().filter_map(|kind| session.names(kind)).map(BTreeSet::len).sum()
     }
 
     /// What to send now, if anything.
@@ -166,12 +172,9 @@ fn log_refusal(service: &ServiceName, kind: Kind, request: &Request) {
     }
 }
 
-/// The service that a name of endpoints means to a proxy of `source`.
-fn resolve(source: &ServiceName, asked: &str) -> Option<ServiceName> {
-    match asked.contains('/') {
-        true => asked.parse().ok(),
-        false => ServiceName::new(source.project(), asked).ok(),
-    }
+/// The port of a service that a name of endpoints means to a proxy of `source`.
+fn resolve(source: &ServiceName, asked: &str) -> Option<Destination> {
+    Destination::within(source.project(), asked).ok()
 }
 
 /// Everything one stream may see.
@@ -184,10 +187,10 @@ struct StreamView<'a> {
 impl StreamView<'_> {
     /// Endpoints that are closed to this proxy look like those of a service that does not exist.
     fn endpoints(&self, asked: &str) -> Arc<Resource> {
-        let service = resolve(self.service, asked);
-        let open = service.filter(|service| !self.snapshot.denied.contains(service));
+        let at = resolve(self.service, asked);
+        let open = at.filter(|at| !self.snapshot.denied.contains(at));
         match open {
-            Some(service) => self.control.table.get(&*self.control.catalog, &service, asked),
+            Some(at) => self.control.table.get(&*self.control.catalog, &at, asked),
             None => Arc::new(crate::envoy::load_assignment(&asked.into(), &[])),
         }
     }

@@ -1,10 +1,12 @@
 use super::*;
 use crate::address::Endpoint;
 use crate::catalog::{CatalogParts, ServiceCatalog};
-use crate::names::ServiceName;
+use crate::names::{Destination, ServiceName};
 use crate::providers::MemoryProvider;
 use crate::secrets::MemorySecrets;
-use crate::topology::{MemoryTopology, Service, TrafficSettings, TrafficTarget};
+use crate::topology::{
+    AppProtocol, MemoryTopology, Service, ServicePort, TrafficSettings, TrafficTarget,
+};
 use crate::xds::{Kind, Protocol, Push, Request};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -56,12 +58,21 @@ impl World {
             instance: "web-1".to_owned(),
             address: None,
             protocol: Protocol::StateOfTheWorld,
-            sides: outbound.map(|port| Sides {
-                outbound: SocketAddr::from(([127, 0, 0, 1], port)),
-                inbound: None,
-            }),
-            endpoint: None,
+            sides: outbound.map(|port| Sides::outbound(SocketAddr::from(([127, 0, 0, 1], port)))),
+            endpoints: Vec::new(),
         })
+    }
+
+    fn join_with(&self, sides: Sides) -> StreamHandle {
+        let joined = self.control.join(Admission {
+            service: name("web"),
+            instance: "web-2".to_owned(),
+            address: None,
+            protocol: Protocol::StateOfTheWorld,
+            sides: Some(sides),
+            endpoints: Vec::new(),
+        });
+        joined.expect("there is room")
     }
 
     fn join(&self, outbound: Option<u16>) -> StreamHandle {
@@ -76,6 +87,22 @@ fn declare(topology: &MemoryTopology, service: &str) {
         encrypted: false,
         traffic: TrafficSettings::default(),
     });
+}
+
+fn declare_tcp(topology: &MemoryTopology, service: &str) {
+    topology.put_service(Service {
+        name: name(service),
+        ports: vec![
+            "http".into(),
+            ServicePort { protocol: AppProtocol::Tcp, ..ServicePort::from("5432") },
+        ],
+        encrypted: false,
+        traffic: TrafficSettings::default(),
+    });
+}
+
+fn names_of(push: &Push) -> Vec<&str> {
+    push.resources.iter().map(|one| &*one.name).collect()
 }
 
 fn ask(stream: &StreamHandle, kind: Kind, names: &[&str]) {
@@ -137,7 +164,8 @@ async fn a_slow_stream_gets_the_latest_and_holds_up_nobody() {
 }
 
 fn pushed_version(world: &World, service: &str) -> u64 {
-    let endpoints = crate::catalog::Catalog::endpoints_of(&*world.catalog, &name(service));
+    let at = Destination::first(&name(service));
+    let endpoints = crate::catalog::Catalog::endpoints_of(&*world.catalog, &at);
     crate::envoy::load_assignment(&service.into(), &endpoints).version
 }
 
@@ -167,7 +195,9 @@ async fn endpoints_that_a_policy_closes_are_not_shown() {
         name: "bank".to_owned(),
         destination: name("bank"),
         sources: sources.iter().map(|source| name(source)).collect(),
+        ports: None,
         rules: None,
+        connections: false,
     };
     world.topology.put_target(target(&["books"]));
     let closed = pushed(&stream).await;
@@ -257,4 +287,100 @@ async fn a_rotated_certificate_goes_out_to_the_proxies_of_its_service_only() {
     assert_ne!(second.resources[0].version, first.resources[0].version);
     let text = String::from_utf8_lossy(&second.resources[0].any).into_owned();
     assert!(text.contains("second") && !text.contains("of others"));
+}
+
+/// proves: MSH-07
+#[tokio::test(start_paused = true)]
+async fn connections_are_taken_where_the_proxy_says_once_the_port_is_there() {
+    let world = World::start(2).await;
+    let at = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
+    let sides = Sides {
+        connect: vec![Connect {
+            listen: at(1),
+            to: Destination::within("default", "bank:5432").unwrap(),
+        }],
+        inbound: vec![Inbound { port: Some("9".into()), listen: at(2), instance: at(3) }],
+        ..Sides::outbound(at(0))
+    };
+    let stream = world.join_with(sides);
+    ask(&stream, Kind::Listener, &[]);
+    let first = pushed(&stream).await;
+    assert_eq!(names_of(&first), ["outbound"]);
+    acknowledge(&stream, &first, &[]);
+    let findings = world.control.status().remove(0).findings;
+    assert!(findings[0].contains("there is no port default/bank:5432 (yet)"), "{findings:?}");
+    assert!(findings[1].contains("there is no port default/web:9"), "{findings:?}");
+
+    declare_tcp(&world.topology, "bank");
+    declare_tcp(&world.topology, "books");
+    let second = pushed(&stream).await;
+    assert_eq!(names_of(&second), ["connect/default/bank:5432/127.0.0.1:1", "outbound"]);
+    acknowledge(&stream, &second, &[]);
+    ask(&stream, Kind::Cluster, &[]);
+    let clusters = pushed(&stream).await;
+    let expect = ["default/bank", "default/bank:5432", "default/books", "default/web"];
+    assert_eq!(names_of(&clusters), expect, "only what is connected to");
+    acknowledge(&stream, &clusters, &[]);
+
+    world.topology.put_target(TrafficTarget {
+        name: "bank".to_owned(),
+        destination: name("bank"),
+        sources: [name("web")].into(),
+        ports: None,
+        rules: None,
+        connections: false,
+    });
+    let third = pushed(&stream).await;
+    assert_eq!((third.kind, names_of(&third)), (Kind::Listener, vec!["outbound"]));
+    let findings = world.control.status().remove(0).findings;
+    assert!(findings[0].contains("default/bank:5432 is closed by policy"), "{findings:?}");
+}
+
+/// proves: MSH-05
+#[tokio::test(start_paused = true)]
+async fn endpoints_of_every_port_can_be_asked_for() {
+    let world = World::start(2).await;
+    declare_tcp(&world.topology, "bank");
+    let placed = |number: u16| crate::address::Placed {
+        endpoint: at(number),
+        port: Some("5432".into()),
+        is_first: false,
+    };
+    let stream = world.join(None);
+    ask(&stream, Kind::Endpoints, &["bank:5432", "default/bank", "bank:nope"]);
+    let empty = |name: &str| crate::envoy::load_assignment(&name.into(), &[]).version;
+    let push = pushed(&stream).await;
+    let of = |push: &Push, name: &str| {
+        push.resources.iter().find(|one| &*one.name == name).map(|one| one.version)
+    };
+    assert_eq!(of(&push, "bank:5432"), Some(empty("bank:5432")));
+    assert_eq!(of(&push, "bank:nope"), Some(empty("bank:nope")));
+    assert_ne!(of(&push, "default/bank"), Some(empty("default/bank")));
+    world.provider.set_ports(&name("bank"), vec![at(1).into(), placed(2)]);
+    let push = pushed(&stream).await;
+    assert_eq!(names_of(&push), ["bank:5432"], "the first port has what it had");
+    // The first port becomes another one, and with it what its name means.
+    world.topology.put_service(Service {
+        name: name("bank"),
+        ports: vec![ServicePort { protocol: AppProtocol::Tcp, ..ServicePort::from("5432") }],
+        encrypted: false,
+        traffic: TrafficSettings::default(),
+    });
+    let push = pushed(&stream).await;
+    assert_eq!(names_of(&push), ["bank:5432", "default/bank"]);
+}
+
+/// What proxies of a service have in common is made once, wherever they stand.
+#[tokio::test(start_paused = true)]
+async fn one_route_configuration_is_shared_by_all_proxies_of_a_service() {
+    let world = World::start(2).await;
+    let (one, two) = (world.join(Some(15001)), world.join(Some(15002)));
+    for stream in [&one, &two] {
+        ask(stream, Kind::Route, &["outbound"]);
+        let first = pushed(stream).await;
+        acknowledge(stream, &first, &["outbound"]);
+    }
+    declare(&world.topology, "new");
+    let (mine, yours) = (pushed(&one).await, pushed(&two).await);
+    assert!(std::ptr::eq(mine.resources[0].any.as_ptr(), yours.resources[0].any.as_ptr()));
 }

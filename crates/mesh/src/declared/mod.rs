@@ -24,6 +24,11 @@ use orrery_proto::smi::split::v1alpha4 as split;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Proxies prove who they are with TLS, and there is none of that for datagrams: passing them on would
+/// let everybody in.
+const NO_DATAGRAMS: &str =
+    "datagrams are not proxied: there is no proof of who sends them; it has no effect";
+
 type All<T> = BTreeMap<ObjectName, Arc<T>>;
 
 /// Everything that was declared.
@@ -44,6 +49,7 @@ pub enum Subject {
     Service(ObjectName),
     Split(ObjectName),
     Target(ObjectName),
+    UdpRoute(ObjectName),
 }
 
 /// What has no effect, by the resource that declares it.
@@ -65,6 +71,9 @@ impl Declarations {
         self.read_services(&mut reading);
         self.read_splits(&mut reading);
         self.read_targets(&mut reading);
+        for name in self.udp_routes.keys() {
+            reading.note(Subject::UdpRoute(name.clone()), NO_DATAGRAMS.to_owned());
+        }
         reading
     }
 

@@ -1,9 +1,11 @@
 //! Services: their ports, and how calls to them behave.
 use super::{Declarations, Reading, Subject, service_name};
 use crate::names::PortName;
-use crate::topology::{HealthCheck, OutlierDetection, Retries, Service, TrafficSettings};
+use crate::topology::{
+    AppProtocol, HealthCheck, OutlierDetection, Retries, Service, ServicePort, TrafficSettings,
+};
 use orrery_api::{Object, Violation};
-use orrery_proto::mesh::v1::{MeshService, MeshServiceSpec};
+use orrery_proto::mesh::v1::{MeshPort, MeshService, MeshServiceSpec};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -20,6 +22,14 @@ impl Declarations {
     pub(super) fn read_services(&self, reading: &mut Reading) {
         for (name, declared) in &self.services {
             let spec = declared.spec.clone().unwrap_or_default();
+            for port in unreachable(&spec) {
+                let text = format!(
+                    "port {} has no frontingPort, so the proxies in front of instances do not take it; \
+                     it has no endpoints",
+                    port.name()
+                );
+                reading.note(Subject::Service(name.clone()), text);
+            }
             match service_name(&name.project, &name.name) {
                 Ok(name) => reading.services.push(service(name, &spec)),
                 Err(error) => reading.note(Subject::Service(name.clone()), error),
@@ -28,10 +38,27 @@ impl Declarations {
     }
 }
 
-/// A port is called by its number as declared: that is what declarations compare.
+/// Ports that no proxy takes traffic for, where proxies stand in front of instances.
+fn unreachable(spec: &MeshServiceSpec) -> impl Iterator<Item = &MeshPort> {
+    let further = spec.ports.iter().skip(1).filter(|_| spec.fronting.is_some());
+    further.filter(|port| port.fronting_port.is_none())
+}
+
 fn service(name: crate::names::ServiceName, spec: &MeshServiceSpec) -> Service {
-    let ports = spec.ports.iter().map(|port| PortName(port.port().to_string()));
-    Service { name, ports: ports.collect(), encrypted: spec.encrypted(), traffic: traffic(spec) }
+    let ports = spec.ports.iter().map(port).collect();
+    Service { name, ports, encrypted: spec.encrypted(), traffic: traffic(spec) }
+}
+
+/// A port is called by its number as declared: that is what declarations compare.
+fn port(port: &MeshPort) -> ServicePort {
+    let protocol = match port.protocol() {
+        "tcp" => AppProtocol::Tcp,
+        "http2" => AppProtocol::Http2,
+        // Also what was stored before there was a choice.
+        _ => AppProtocol::Http,
+    };
+    let label = port.name.clone().unwrap_or_else(|| port.port().to_string());
+    ServicePort { name: PortName(port.port().to_string()), label: PortName(label), protocol }
 }
 
 fn traffic(spec: &MeshServiceSpec) -> TrafficSettings {
@@ -89,6 +116,7 @@ pub fn validate(object: &Object, _: Option<&Object>) -> Vec<Violation> {
             found.push(Violation::invalid(path, port.port(), "must be unique within the service"));
         }
     }
+    found.extend(clashes(&spec));
     let retries = spec.retries.as_ref().and_then(|retries| retries.per_try_timeout);
     let outlier = spec.outlier_detection.as_ref().and_then(|outlier| outlier.ejection_time);
     let check = spec.health_check.as_ref();
@@ -105,6 +133,26 @@ pub fn validate(object: &Object, _: Option<&Object>) -> Vec<Violation> {
             let given = value.map(|value| value.seconds).unwrap_or_default();
             let why = "must be longer than nothing, and at most a day";
             found.push(Violation::invalid(path, format_args!("{given}s"), why));
+        }
+    }
+    found
+}
+
+/// One port of a proxy takes the traffic of one port of the service.
+fn clashes(spec: &MeshServiceSpec) -> Vec<Violation> {
+    let mut taken: BTreeSet<i32> = spec.fronting.iter().filter_map(|one| one.port).collect();
+    let mut found = Vec::new();
+    for (index, port) in spec.ports.iter().enumerate() {
+        let Some(number) = port.fronting_port else { continue };
+        let path = format!("spec.ports[{index}].frontingPort");
+        if spec.fronting.is_none() {
+            let why = "needs spec.fronting: without it no proxy stands in front of instances";
+            found.push(Violation::invalid(path, number, why));
+        } else if index == 0 {
+            let why = "must not be set: the first port is taken on spec.fronting.port";
+            found.push(Violation::invalid(path, number, why));
+        } else if !taken.insert(number) {
+            found.push(Violation::invalid(path, number, "must be unique within the service"));
         }
     }
     found

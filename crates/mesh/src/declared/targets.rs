@@ -1,8 +1,9 @@
 //! Traffic targets: who may ask whom for what.
 use super::{Declarations, Reading, Subject};
-use crate::names::ServiceName;
+use crate::names::{PortName, ServiceName};
 use crate::topology::{HttpMatch, TrafficTarget};
 use orrery_hub::ObjectName;
+use orrery_proto::mesh::v1::MeshPort;
 use orrery_proto::smi::access::v1alpha4::{TrafficTargetRule, TrafficTargetSpec};
 use std::collections::BTreeSet;
 
@@ -10,8 +11,22 @@ use std::collections::BTreeSet;
 struct Allowed {
     /// `None` is every request.
     requests: Option<Vec<HttpMatch>>,
-    /// `None` is every port.
-    ports: Option<BTreeSet<i32>>,
+    /// The port that the destination names; `None` is every port.
+    port: Option<i32>,
+    /// The ports that TCP routes name; `None` is every port.
+    routed: Option<BTreeSet<i32>>,
+    /// Whether there is a rule about connections.
+    connections: bool,
+}
+
+impl Allowed {
+    /// By the number that callers know, or the one that instances listen on.
+    fn is_about(&self, port: &MeshPort) -> bool {
+        let numbers = || [port.port, port.target_port].into_iter().flatten();
+        let is_named = self.port.is_none_or(|named| numbers().any(|number| number == named));
+        let is_routed = |routed: &BTreeSet<i32>| numbers().any(|number| routed.contains(&number));
+        is_named && self.routed.as_ref().is_none_or(is_routed)
+    }
 }
 
 impl Declarations {
@@ -31,17 +46,7 @@ impl Declarations {
         let allowed = self.allowed(name, spec, &mut findings);
         let is_single = destinations.len() == 1;
         for destination in destinations {
-            let asked = self.ports_of(&destination);
-            let is_about = |ports: &BTreeSet<i32>| asked.is_empty() || !ports.is_disjoint(&asked);
-            let rules = match &allowed.ports {
-                Some(ports) if !is_about(ports) => {
-                    findings.push(format!(
-                        "none of its ports is one of {destination}; it allows nothing"
-                    ));
-                    Some(Vec::new())
-                }
-                Some(_) | None => allowed.requests.clone(),
-            };
+            let (ports, rules) = self.opened(&destination, &allowed, &mut findings);
             reading.targets.push(TrafficTarget {
                 name: if is_single {
                     name.name.clone()
@@ -50,10 +55,37 @@ impl Declarations {
                 },
                 destination,
                 sources: sources.clone(),
+                ports,
                 rules,
+                connections: allowed.connections,
             });
         }
         findings.into_iter().for_each(|text| reading.note(Subject::Target(name.clone()), text));
+    }
+
+    /// The ports of a destination that are opened, and the requests that are allowed there.
+    fn opened(
+        &self,
+        destination: &ServiceName,
+        allowed: &Allowed,
+        findings: &mut Vec<String>,
+    ) -> (Option<BTreeSet<PortName>>, Option<Vec<HttpMatch>>) {
+        let declared = self.ports_of(destination);
+        let meant: Vec<&MeshPort> = declared.iter().filter(|port| allowed.is_about(port)).collect();
+        if meant.is_empty() && !declared.is_empty() {
+            findings.push(format!("none of its ports is one of {destination}; it allows nothing"));
+            return (Some(BTreeSet::new()), Some(Vec::new()));
+        }
+        let is_closed = |port: &&&MeshPort| port.protocol() == "tcp" && !allowed.connections;
+        if let Some(port) = meant.iter().find(is_closed) {
+            findings.push(format!(
+                "port {} of {destination} takes connections, which only a TCPRoute allows; it stays closed",
+                port.port()
+            ));
+        }
+        let names = || meant.iter().map(|port| PortName(port.port().to_string())).collect();
+        let is_limited = allowed.port.is_some() || allowed.routed.is_some();
+        ((is_limited && !declared.is_empty()).then(names), allowed.requests.clone())
     }
 
     /// A target governs services of its own project: nobody opens or closes another's door.
@@ -103,8 +135,8 @@ impl Declarations {
         sources
     }
 
-    /// Groups of routes say which requests, TCP routes and the destination's port on which ports. With
-    /// TCP routes alone every request is allowed there.
+    /// Groups of routes say which requests, TCP routes and the destination's port on which ports; all must
+    /// hold. With TCP routes alone every request is allowed there, and every connection.
     fn allowed(
         &self,
         name: &ObjectName,
@@ -112,11 +144,9 @@ impl Declarations {
         findings: &mut Vec<String>,
     ) -> Allowed {
         let mut requests = Vec::new();
-        let (mut is_http, mut has_whole_route) = (false, false);
-        let port = spec.destination.as_ref().and_then(|destination| destination.port);
-        let mut ports: BTreeSet<i32> = port.into_iter().collect();
-        let mut is_limited = port.is_some();
-        let mut is_tcp = false;
+        let (mut is_http, mut is_tcp, mut has_whole_route) = (false, false, false);
+        // `None` while no TCP route was named.
+        let mut routed: Option<BTreeSet<i32>> = None;
         if spec.rules.is_empty() {
             findings.push("it names no rule; it allows nothing".to_owned());
         }
@@ -129,22 +159,28 @@ impl Declarations {
                 Ok(Rule::Ports(found)) => {
                     is_tcp = true;
                     has_whole_route |= found.is_empty();
-                    is_limited |= !found.is_empty();
-                    ports.extend(found);
+                    routed.get_or_insert_default().extend(found);
                 }
                 Ok(Rule::Datagrams) => {
                     findings
                         .push("UDP routes have no effect: datagrams are not proxied".to_owned());
                 }
                 Err(why) => {
-                    // A group that is not there is still a limit: what is left must not be wider.
+                    // What is not there is still a limit: what is left must not be wider.
                     is_http |= rule.kind() == "HTTPRouteGroup";
+                    if rule.kind() == "TCPRoute" {
+                        routed.get_or_insert_default();
+                    }
                     findings.push(format!("{why}; that rule allows nothing"));
                 }
             }
         }
-        let requests = (is_http || !is_tcp).then_some(requests);
-        Allowed { requests, ports: (is_limited && !has_whole_route).then_some(ports) }
+        Allowed {
+            requests: (is_http || !is_tcp).then_some(requests),
+            port: spec.destination.as_ref().and_then(|destination| destination.port),
+            routed: routed.filter(|_| !has_whole_route),
+            connections: is_tcp,
+        }
     }
 
     fn rule(&self, target: &ObjectName, rule: &TrafficTargetRule) -> Result<Rule, String> {
@@ -162,12 +198,10 @@ impl Declarations {
         }
     }
 
-    /// Numbers that a service is known by, to callers and on its instances.
-    fn ports_of(&self, service: &ServiceName) -> BTreeSet<i32> {
+    fn ports_of(&self, service: &ServiceName) -> Vec<MeshPort> {
         let name = ObjectName::new(service.project(), service.name());
         let spec = self.services.get(&name).and_then(|service| service.spec.as_ref());
-        let ports = spec.into_iter().flat_map(|spec| &spec.ports);
-        ports.flat_map(|port| port.port.into_iter().chain(port.target_port)).collect()
+        spec.map(|spec| spec.ports.clone()).unwrap_or_default()
     }
 }
 

@@ -16,6 +16,10 @@ const WORLD: &str = "
 {apiVersion: mesh.orrery.dev/v1, kind: MeshService, metadata: {name: v2, project: shop},
  spec: {serviceAccount: books, ports: [{name: http, port: 80}]}}
 ---
+{apiVersion: mesh.orrery.dev/v1, kind: MeshService, metadata: {name: db, project: shop},
+ spec: {fronting: {port: 15006}, ports: [{name: http, port: 80}, {name: grpc, port: 81, protocol: http2},
+   {name: pg, port: 5432, targetPort: 15432, protocol: tcp, frontingPort: 15007}]}}
+---
 {apiVersion: specs.smi-spec.io/v1alpha2, kind: HTTPRouteGroup, metadata: {name: routes, project: shop},
  matches: [{name: read, pathRegex: /books, methods: [GET]}, {name: beta, headers: [{x-beta: '1'}]}]}
 ---
@@ -28,6 +32,9 @@ const WORLD: &str = "
 ---
 {apiVersion: specs.smi-spec.io/v1alpha4, kind: TCPRoute, metadata: {name: other-port, project: shop},
  spec: {matches: {ports: [9]}}}
+---
+{apiVersion: specs.smi-spec.io/v1alpha4, kind: TCPRoute, metadata: {name: pg-port, project: shop},
+ spec: {matches: {ports: [15432]}}}
 ---
 {apiVersion: specs.smi-spec.io/v1alpha4, kind: UDPRoute, metadata: {name: dns, project: shop},
  spec: {matches: {ports: [53]}}}
@@ -51,7 +58,8 @@ fn finding(reading: &Reading, subject: Subject) -> String {
     reading.findings.get(&subject).map(|texts| texts.join("; ")).unwrap_or_default()
 }
 
-/// A target, as `destination <- sources : paths, or *`; and what is found wrong with it.
+/// A target, as `destination <- sources : paths, or *`, the ports it is limited to and `!` for
+/// connections; and what is found wrong with it.
 #[track_caller]
 fn check_target(spec: &str, expect: &[&str], finds: &str) {
     let manifest = "{apiVersion: access.smi-spec.io/v1alpha4, kind: TrafficTarget,
@@ -66,7 +74,11 @@ fn check_target(spec: &str, expect: &[&str], finds: &str) {
                 None => "*".to_owned(),
                 Some(rules) => rules.len().to_string(),
             };
-            format!("{} <- {} : {rules}", target.destination, sources.join(","))
+            let ports = target.ports.iter().flatten().map(|port| format!(" {port}"));
+            let connections = if target.connections { " !" } else { "" };
+            let ports: String = ports.collect();
+            let from = sources.join(",");
+            format!("{} <- {from} : {rules}{ports}{connections}", target.destination)
         })
         .collect();
     let found = finding(&reading, Subject::Target(ObjectName::new("shop", "t")));
@@ -88,9 +100,9 @@ fn targets_allow_what_they_name() {
     let some = "rules: [{kind: HTTPRouteGroup, name: routes, matches: [read]}]";
     check_target(&target(&[BOOKS, WEB, some]), &["shop/books <- shop/web : 1"], "");
     let tcp = "rules: [{kind: TCPRoute, name: all}]";
-    check_target(&target(&[BOOKS, WEB, tcp]), &["shop/books <- shop/web : *"], "");
+    check_target(&target(&[BOOKS, WEB, tcp]), &["shop/books <- shop/web : * !"], "");
     let both = "rules: [{kind: TCPRoute, name: web-port}, {kind: HTTPRouteGroup, name: routes}]";
-    check_target(&target(&[BOOKS, WEB, both]), &["shop/books <- shop/web : 2"], "");
+    check_target(&target(&[BOOKS, WEB, both]), &["shop/books <- shop/web : 2 80 !"], "");
     let account = "destination: {kind: ServiceAccount, name: books}";
     let all = ["shop/books <- shop/web : 2", "shop/v2 <- shop/web : 2"];
     check_target(&target(&[account, WEB, ROUTES]), &all, "");
@@ -99,7 +111,62 @@ fn targets_allow_what_they_name() {
     let foreign = "sources: [{kind: ServiceAccount, name: web, namespace: office}]";
     check_target(&target(&[BOOKS, foreign, ROUTES]), &["shop/books <- office/web : 2"], "");
     let port = "destination: {kind: MeshService, name: books, port: 80}";
-    check_target(&target(&[port, WEB, ROUTES]), &["shop/books <- shop/web : 2"], "");
+    check_target(&target(&[port, WEB, ROUTES]), &["shop/books <- shop/web : 2 80"], "");
+    // The port of the destination limits a route that names none.
+    check_target(&target(&[port, WEB, tcp]), &["shop/books <- shop/web : * 80 !"], "");
+}
+
+const DATABASE: &str = "destination: {kind: MeshService, name: db}";
+
+#[test]
+fn only_a_tcp_route_opens_a_port_that_takes_connections() {
+    let route = "rules: [{kind: TCPRoute, name: pg-port}]";
+    check_target(&target(&[DATABASE, WEB, route]), &["shop/db <- shop/web : * 5432 !"], "");
+    let all = "rules: [{kind: TCPRoute, name: all}]";
+    check_target(&target(&[DATABASE, WEB, all]), &["shop/db <- shop/web : * !"], "");
+    check_target(
+        &target(&[DATABASE, WEB, ROUTES]),
+        &["shop/db <- shop/web : 2"],
+        "which only a TCPRoute allows",
+    );
+    let half = "rules: [{kind: TCPRoute, name: nope}, {kind: HTTPRouteGroup, name: routes}]";
+    check_target(&target(&[DATABASE, WEB, half]), &["shop/db <- shop/web : 0"], "no TCPRoute");
+}
+
+#[test]
+fn ports_and_what_is_wrong_with_them() {
+    let reading = read("");
+    let database = reading.services.iter().find(|one| one.name.name() == "db").expect("declared");
+    let shown: Vec<String> = database
+        .ports
+        .iter()
+        .map(|port| format!("{} {} {:?}", port.name, port.label, port.protocol))
+        .collect();
+    assert_eq!(shown, ["80 http Http", "81 grpc Http2", "5432 pg Tcp"]);
+    let found = finding(&reading, Subject::Service(ObjectName::new("shop", "db")));
+    assert!(found.contains("port grpc has no frontingPort") && !found.contains("pg"), "{found}");
+    let found = finding(&reading, Subject::UdpRoute(ObjectName::new("shop", "dns")));
+    assert!(found.contains("datagrams are not proxied"), "{found}");
+}
+
+#[test]
+fn one_port_of_a_proxy_is_for_one_port_of_the_service() {
+    let check = |spec: &str, says: &str| {
+        let text = format!(
+            "{{apiVersion: mesh.orrery.dev/v1, kind: MeshService, metadata: {{name: a, project: shop}}, spec: {spec}}}"
+        );
+        let read = SCHEME.read_manifests("one", text.as_bytes());
+        let object = read.unwrap_or_else(|errors| panic!("{errors}")).remove(0).1;
+        let found = super::validate_service(&object, None);
+        let found = found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        assert!(found.contains(says) && found.is_empty() == says.is_empty(), "{found}");
+    };
+    let two = "{name: a, port: 1}, {name: b, port: 2, frontingPort: 15007}";
+    check(&format!("{{fronting: {{port: 15006}}, ports: [{two}]}}"), "");
+    check(&format!("{{fronting: {{port: 15007}}, ports: [{two}]}}"), "unique");
+    check(&format!("{{ports: [{two}]}}"), "needs spec.fronting");
+    let first = "{fronting: {port: 1}, ports: [{name: a, port: 1, frontingPort: 2}]}";
+    check(first, "must not be set");
 }
 
 /// What is wrong with a target closes the door, and is said.
@@ -116,7 +183,7 @@ fn mistakes_allow_nothing_and_are_said() {
     let half = "rules: [{kind: TCPRoute, name: all}, {kind: HTTPRouteGroup, name: nope}]";
     check_target(
         &target(&[BOOKS, WEB, half]),
-        &["shop/books <- shop/web : 0"],
+        &["shop/books <- shop/web : 0 !"],
         "no HTTPRouteGroup",
     );
     let unknown = "rules: [{kind: HTTPRouteGroup, name: routes, matches: [nope]}]";
@@ -128,7 +195,7 @@ fn mistakes_allow_nothing_and_are_said() {
     let port = "rules: [{kind: TCPRoute, name: other-port}]";
     check_target(
         &target(&[BOOKS, WEB, port]),
-        &["shop/books <- shop/web : 0"],
+        &["shop/books <- shop/web : 0 !"],
         "none of its ports",
     );
     let udp = "rules: [{kind: UDPRoute, name: dns}]";

@@ -1,9 +1,14 @@
 //! The file an Envoy is started with.
 //!
 //! It says who the proxy is, where the control plane is and how to prove it, and asks for the rest.
-use super::{ENDPOINT_PORT_KEY, INBOUND_KEY, INSTANCE_KEY, OUTBOUND_KEY};
-use crate::names::ServiceName;
+use super::files::FollowedFiles;
+use super::{
+    CONNECT_KEY, ENDPOINT_PORT_KEY, INBOUND_KEY, INSTANCE_KEY, OUTBOUND_KEY, PORT_ENDPOINT_KEY,
+    PORT_INBOUND_KEY, PORT_INSTANCE_KEY, PORTS_KEY,
+};
+use crate::names::{Destination, PortName, ServiceName};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -42,8 +47,21 @@ pub struct TlsPaths {
     pub root: PathBuf,
     pub certificate: PathBuf,
     pub key: PathBuf,
+    /// Files that name the three, so that the proxy notices when they are replaced; without them it reads
+    /// the three when it starts, and never again.
+    pub followed: Option<FollowedFiles>,
     /// What the certificate of the control plane must say: a SPIFFE id, an address or a DNS name.
     pub server_name: String,
+}
+
+/// What a proxy does for one port of the service it fronts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortBootstrap {
+    /// Where the traffic of others is taken, and where the instance is that it goes to; `None` if the
+    /// proxy does not front the instance there.
+    pub inbound: Option<(SocketAddr, SocketAddr)>,
+    /// The port under which others reach the instance; announced while the stream lives.
+    pub announce: Option<u16>,
 }
 
 /// What a bootstrap is made of.
@@ -51,18 +69,20 @@ pub struct TlsPaths {
 pub struct Bootstrap {
     /// The service that the proxy fronts; its certificate must say the same.
     pub service: ServiceName,
-    /// Tells the proxies of one service apart, in the status and in logs.
+    /// Tells the proxies of one service apart, in the status and in logs. When empty, the proxy is told by
+    /// its command line (`--service-node`).
     pub instance: String,
     pub control_plane: ControlPlane,
     /// `None` only where the control plane listens in plain on loopback.
     pub tls: Option<TlsPaths>,
     /// Where the service's own requests to others are taken.
     pub outbound: SocketAddr,
-    /// Where the requests of others are taken, and where the instance is that they go to; `None` if
-    /// the proxy does not front the instance.
-    pub inbound: Option<(SocketAddr, SocketAddr)>,
-    /// The port under which others reach this instance; announced while the stream lives.
-    pub endpoint_port: Option<u16>,
+    /// What it does for the first port of its service.
+    pub first: PortBootstrap,
+    /// What it does for the others.
+    pub ports: BTreeMap<PortName, PortBootstrap>,
+    /// Where the service's own connections to others are taken, and where they go.
+    pub connect: BTreeMap<SocketAddr, Destination>,
     pub admin: Option<SocketAddr>,
     pub mode: Mode,
 }
@@ -93,14 +113,22 @@ impl Bootstrap {
 
     fn node(&self) -> Value {
         let mut metadata = json!({ OUTBOUND_KEY: self.outbound.to_string() });
-        if let Some((listen, instance)) = self.inbound {
-            metadata[INBOUND_KEY] = listen.to_string().into();
-            metadata[INSTANCE_KEY] = instance.to_string().into();
+        let keys = [INBOUND_KEY, INSTANCE_KEY, ENDPOINT_PORT_KEY];
+        self.first.write(&mut metadata, keys);
+        for (name, port) in &self.ports {
+            let keys = [PORT_INBOUND_KEY, PORT_INSTANCE_KEY, PORT_ENDPOINT_KEY];
+            let mut written = json!({});
+            port.write(&mut written, keys);
+            metadata[PORTS_KEY][name.0.as_str()] = written;
         }
-        if let Some(port) = self.endpoint_port {
-            metadata[ENDPOINT_PORT_KEY] = port.into();
+        for (at, to) in &self.connect {
+            metadata[CONNECT_KEY][at.to_string()] = to.to_string().into();
         }
-        json!({ "id": self.instance, "cluster": self.service.as_str(), "metadata": metadata })
+        let mut node = json!({ "cluster": self.service.as_str(), "metadata": metadata });
+        if !self.instance.is_empty() {
+            node["id"] = self.instance.as_str().into();
+        }
+        node
     }
 
     fn control_plane_cluster(&self) -> Value {
@@ -161,6 +189,18 @@ impl Bootstrap {
     }
 }
 
+impl PortBootstrap {
+    fn write(&self, metadata: &mut Value, [inbound, instance, announce]: [&str; 3]) {
+        if let Some((listen, app)) = self.inbound {
+            metadata[inbound] = listen.to_string().into();
+            metadata[instance] = app.to_string().into();
+        }
+        if let Some(port) = self.announce {
+            metadata[announce] = port.into();
+        }
+    }
+}
+
 impl TlsPaths {
     fn transport_socket(&self) -> Value {
         let kind = match self.server_name.parse::<IpAddr>() {
@@ -168,27 +208,44 @@ impl TlsPaths {
             Err(_) if self.server_name.starts_with("spiffe://") => "URI",
             Err(_) => "DNS",
         };
+        let names = json!({
+            "match_typed_subject_alt_names": [{
+                "san_type": kind,
+                "matcher": { "exact": self.server_name },
+            }],
+        });
+        let mut context = json!({
+            "alpn_protocols": ["h2"],
+            // Without this Envoy, as a client, goes no further than TLS 1.2.
+            "tls_params": { "tls_maximum_protocol_version": "TLSv1_3" },
+        });
+        match &self.followed {
+            Some(files) => {
+                context["tls_certificate_sds_secret_configs"] = json!([files.certificate_source()]);
+                context["combined_validation_context"] = json!({
+                    "default_validation_context": names,
+                    "validation_context_sds_secret_config": files.roots_source(),
+                });
+            }
+            None => {
+                context["tls_certificates"] = json!([self.certificate()]);
+                context["validation_context"] = names;
+                context["validation_context"]["trusted_ca"] = json!({ "filename": self.root });
+            }
+        }
         json!({
             "name": "envoy.transport_sockets.tls",
             "typed_config": {
                 "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
-                "common_tls_context": {
-                    "alpn_protocols": ["h2"],
-                    // Without this Envoy, as a client, goes no further than TLS 1.2.
-                    "tls_params": { "tls_maximum_protocol_version": "TLSv1_3" },
-                    "tls_certificates": [{
-                        "certificate_chain": { "filename": self.certificate },
-                        "private_key": { "filename": self.key },
-                    }],
-                    "validation_context": {
-                        "trusted_ca": { "filename": self.root },
-                        "match_typed_subject_alt_names": [{
-                            "san_type": kind,
-                            "matcher": { "exact": self.server_name },
-                        }],
-                    },
-                },
+                "common_tls_context": context,
             },
+        })
+    }
+
+    pub(super) fn certificate(&self) -> Value {
+        json!({
+            "certificate_chain": { "filename": self.certificate },
+            "private_key": { "filename": self.key },
         })
     }
 }

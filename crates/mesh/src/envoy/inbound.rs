@@ -1,56 +1,117 @@
 //! The side of a proxy that faces callers: who they are, whether they may, and on to the instance.
-use super::routes::header_matchers;
-use super::tls::{downstream, identity_regex};
-use super::{LOCAL, address, duration, listeners, regex_string};
-use crate::catalog::{Admittance, Grant, InboundPlan};
-use crate::topology::HttpMatch;
+use super::clusters::protocol_options;
+use super::connections::{network_filter, pass_on};
+use super::tls::downstream;
+use super::{LOCAL, address, duration, listeners, rbac};
+use crate::catalog::{Admittance, InboundPlan};
+use crate::names::{PortName, ServiceName};
+use crate::topology::AppProtocol;
 use crate::xds::{Kind, Resource};
 use envoy_types::pb::envoy::config::cluster::v3 as cluster;
 use envoy_types::pb::envoy::config::endpoint::v3 as endpoint;
 use envoy_types::pb::envoy::config::listener::v3 as listener;
-use envoy_types::pb::envoy::config::rbac::v3 as rbac;
 use envoy_types::pb::envoy::config::route::v3 as route;
-use envoy_types::pb::envoy::extensions::filters::http::rbac::v3::Rbac;
-use envoy_types::pb::envoy::r#type::matcher::v3 as matcher;
+use envoy_types::pb::envoy::extensions::filters::http::rbac::v3::Rbac as RequestRbac;
+use envoy_types::pb::envoy::extensions::filters::network::rbac::v3::Rbac as ConnectionRbac;
+use envoy_types::pb::envoy::extensions::filters::network::tcp_proxy::v3::tcp_proxy::ClusterSpecifier;
 use envoy_types::util::pack_any;
 use orrery_pki::TrustDomain;
-use rbac::principal::Identifier;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The listener for callers.
+/// The listener for callers of the first port.
 pub const INBOUND: &str = "inbound";
+/// A cluster that is not there: connections that nobody may make end at it.
+const NOBODY: &str = "nobody";
 /// The instance is on the same machine.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Takes the traffic of others for one port; `None` is the first.
 pub fn inbound_listener(
     at: SocketAddr,
+    port: Option<&PortName>,
     plan: &InboundPlan,
     trust_domain: Option<&TrustDomain>,
 ) -> Resource {
-    let filter =
-        listeners::http_filter("envoy.filters.http.rbac", pack_any(guard(plan, trust_domain)));
-    let routes = route::RouteConfiguration {
-        name: INBOUND.to_owned(),
-        virtual_hosts: vec![everything_to_the_instance()],
-        ..Default::default()
+    let name = of_port(INBOUND, port);
+    let filters = match plan.protocol {
+        AppProtocol::Http | AppProtocol::Http2 => vec![requests(&name, port, plan, trust_domain)],
+        AppProtocol::Tcp => connections(&name, port, plan, trust_domain),
     };
     let chain = listener::FilterChain {
-        filters: vec![listeners::inbound_manager(INBOUND, filter, routes)],
-        transport_socket: plan.encrypted.then(downstream),
+        filters,
+        transport_socket: plan.encrypted.then(|| downstream(trust_domain, known_callers(plan))),
         ..Default::default()
     };
     let message = listener::Listener {
-        name: INBOUND.to_owned(),
+        name: name.clone(),
         address: Some(address(at)),
         filter_chains: vec![chain],
         ..Default::default()
     };
-    Resource::encode(Kind::Listener, INBOUND.into(), &message)
+    Resource::encode(Kind::Listener, name.into(), &message)
 }
 
-/// The instance itself.
-pub fn local_cluster(app: SocketAddr) -> Resource {
+fn of_port(name: &str, port: Option<&PortName>) -> String {
+    port.map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"))
+}
+
+fn requests(
+    name: &str,
+    port: Option<&PortName>,
+    plan: &InboundPlan,
+    trust_domain: Option<&TrustDomain>,
+) -> listener::Filter {
+    let rules = Some(rbac::rules(&plan.admittance, trust_domain));
+    let guard = pack_any(RequestRbac { rules, ..Default::default() });
+    let filter = listeners::http_filter("envoy.filters.http.rbac", guard);
+    let routes = route::RouteConfiguration {
+        name: name.to_owned(),
+        virtual_hosts: vec![everything_to(&of_port(LOCAL, port))],
+        ..Default::default()
+    };
+    listeners::inbound_manager(name, filter, routes)
+}
+
+/// The guard asks when the first byte comes. An instance may speak first, so whoever may not connect must
+/// not even reach it: where nobody may, connections end before it, and where some may, no other gets
+/// through the handshake.
+fn connections(
+    name: &str,
+    port: Option<&PortName>,
+    plan: &InboundPlan,
+    trust_domain: Option<&TrustDomain>,
+) -> Vec<listener::Filter> {
+    let is_open = match &plan.admittance {
+        Admittance::Anyone => true,
+        Admittance::Only(grants) => plan.encrypted && !grants.is_empty(),
+    };
+    let guard = ConnectionRbac {
+        rules: Some(rbac::rules(&plan.admittance, trust_domain)),
+        stat_prefix: name.to_owned(),
+        ..Default::default()
+    };
+    let guard = network_filter("envoy.filters.network.rbac", pack_any(guard));
+    let to = if is_open { of_port(LOCAL, port) } else { NOBODY.to_owned() };
+    vec![guard, pass_on(name, ClusterSpecifier::Cluster(to), None)]
+}
+
+/// Those that may make a connection at all, where that is all there is to decide. Who sends requests gets
+/// an answer, so for those the guard is enough.
+fn known_callers(plan: &InboundPlan) -> Vec<ServiceName> {
+    match (&plan.admittance, plan.protocol.has_requests()) {
+        (Admittance::Only(grants), false) => {
+            let sources: BTreeSet<_> = grants.iter().flat_map(|grant| &grant.sources).collect();
+            sources.into_iter().cloned().collect()
+        }
+        (Admittance::Anyone | Admittance::Only(_), _) => Vec::new(),
+    }
+}
+
+/// The instance itself, at one of its ports; `None` is the first.
+pub fn local_cluster(app: SocketAddr, port: Option<&PortName>, protocol: AppProtocol) -> Resource {
+    let name = of_port(LOCAL, port);
     let host = endpoint::Endpoint { address: Some(address(app)), ..Default::default() };
     let one = endpoint::LbEndpoint {
         host_identifier: Some(endpoint::lb_endpoint::HostIdentifier::Endpoint(host)),
@@ -58,24 +119,27 @@ pub fn local_cluster(app: SocketAddr) -> Resource {
     };
     let locality = endpoint::LocalityLbEndpoints { lb_endpoints: vec![one], ..Default::default() };
     let message = cluster::Cluster {
-        name: LOCAL.to_owned(),
+        name: name.clone(),
         cluster_discovery_type: Some(cluster::cluster::ClusterDiscoveryType::Type(
             cluster::cluster::DiscoveryType::Static.into(),
         )),
         connect_timeout: Some(duration(CONNECT_TIMEOUT)),
+        typed_extension_protocol_options: protocol_options(protocol),
         load_assignment: Some(endpoint::ClusterLoadAssignment {
-            cluster_name: LOCAL.to_owned(),
+            cluster_name: name.clone(),
             endpoints: vec![locality],
             ..Default::default()
         }),
         ..Default::default()
     };
-    Resource::encode(Kind::Cluster, LOCAL.into(), &message)
+    Resource::encode(Kind::Cluster, name.into(), &message)
 }
 
-fn everything_to_the_instance() -> route::VirtualHost {
+/// Without a limit of time: the side of the caller knows how long a request may take.
+fn everything_to(cluster: &str) -> route::VirtualHost {
     let action = route::RouteAction {
-        cluster_specifier: Some(route::route_action::ClusterSpecifier::Cluster(LOCAL.to_owned())),
+        cluster_specifier: Some(route::route_action::ClusterSpecifier::Cluster(cluster.to_owned())),
+        timeout: Some(duration(Duration::ZERO)),
         ..Default::default()
     };
     let prefix = route::route_match::PathSpecifier::Prefix("/".to_owned());
@@ -85,70 +149,9 @@ fn everything_to_the_instance() -> route::VirtualHost {
         ..Default::default()
     };
     route::VirtualHost {
-        name: LOCAL.to_owned(),
+        name: cluster.to_owned(),
         domains: vec!["*".to_owned()],
         routes: vec![one],
         ..Default::default()
     }
-}
-
-/// All grants are one policy, because several would be a map, and a map has no order: the same
-/// rules must always be the same bytes. Without any policy the filter lets nobody through.
-fn guard(plan: &InboundPlan, trust_domain: Option<&TrustDomain>) -> Rbac {
-    let principals: Vec<rbac::Principal> = match &plan.admittance {
-        Admittance::Anyone => vec![principal(Identifier::Any(true))],
-        Admittance::Only(grants) => grants.iter().map(|one| grant(one, trust_domain)).collect(),
-    };
-    let policy = rbac::Policy {
-        permissions: vec![rbac::Permission { rule: Some(rbac::permission::Rule::Any(true)) }],
-        principals,
-        ..Default::default()
-    };
-    let policies = Some(policy).filter(|policy| !policy.principals.is_empty());
-    Rbac {
-        rules: Some(rbac::Rbac {
-            action: rbac::rbac::Action::Allow.into(),
-            policies: policies.into_iter().map(|policy| ("grants".to_owned(), policy)).collect(),
-            ..Default::default()
-        }),
-        ..Default::default()
-    }
-}
-
-fn grant(grant: &Grant, trust_domain: Option<&TrustDomain>) -> rbac::Principal {
-    let sources = grant.sources.iter().map(|source| {
-        let name = regex_string(identity_regex(trust_domain, source));
-        principal(Identifier::Authenticated(rbac::principal::Authenticated {
-            principal_name: Some(name),
-        }))
-    });
-    let sources = any_of(sources.collect());
-    match &grant.rules {
-        None => sources,
-        Some(rules) => all_of(vec![sources, any_of(rules.iter().map(request).collect())]),
-    }
-}
-
-/// What a request looks like; the filter takes that for a part of who asks.
-fn request(one: &HttpMatch) -> rbac::Principal {
-    let path = one.path_regex.as_ref().map(|regex| {
-        let path = regex_string(format!("(?:{regex}).*"));
-        let rule = Some(matcher::path_matcher::Rule::Path(path));
-        principal(Identifier::UrlPath(matcher::PathMatcher { rule }))
-    });
-    let headers = header_matchers(one).into_iter().map(|one| principal(Identifier::Header(one)));
-    let parts: Vec<_> = path.into_iter().chain(headers).collect();
-    if parts.is_empty() { principal(Identifier::Any(true)) } else { all_of(parts) }
-}
-
-fn any_of(ids: Vec<rbac::Principal>) -> rbac::Principal {
-    principal(Identifier::OrIds(rbac::principal::Set { ids }))
-}
-
-fn all_of(ids: Vec<rbac::Principal>) -> rbac::Principal {
-    principal(Identifier::AndIds(rbac::principal::Set { ids }))
-}
-
-fn principal(identifier: Identifier) -> rbac::Principal {
-    rbac::Principal { identifier: Some(identifier) }
 }

@@ -81,6 +81,11 @@ fn manager_config(
         // Rules speak of paths, so a path has one spelling.
         normalize_path: Some(BoolValue { value: true }),
         merge_slashes: true,
+        // Browsers ask for these with a request, and then speak freely.
+        upgrade_configs: vec![hcm::http_connection_manager::UpgradeConfig {
+            upgrade_type: "websocket".to_owned(),
+            ..Default::default()
+        }],
         ..Default::default()
     }
 }

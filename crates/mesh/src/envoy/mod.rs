@@ -4,22 +4,28 @@
 //!   endpoints ─────> ClusterLoadAssignment   (one per service, the same for every proxy)
 //!   destinations ──> Cluster                 (one per service, the same for every proxy)
 //!   RoutePlan ─────> RouteConfiguration      (one per calling service)
-//!   address ───────> Listener                (one per calling service and address)
+//!   address ───────> Listener                (one per calling service and address; for connections with
+//!                                             where they go, because there is no route to tell)
 //!   certificate ───> Secret                  (one pair per service, for its own proxies only)
 //! ```
 //! Pure functions from our types to encoded resources.
 mod bootstrap;
 mod clusters;
+mod connections;
 mod endpoints;
+mod files;
 mod inbound;
 mod listeners;
+mod rbac;
 mod routes;
 mod secrets;
 mod tls;
 
-pub use bootstrap::{Bootstrap, ControlPlane, Mode, TlsPaths};
+pub use bootstrap::{Bootstrap, ControlPlane, Mode, PortBootstrap, TlsPaths};
 pub use clusters::{ClusterSettings, cluster};
+pub use connections::connection_listener;
 pub use endpoints::load_assignment;
+pub use files::FollowedFiles;
 pub use inbound::{inbound_listener, local_cluster};
 pub use listeners::{api_listener, outbound_listener};
 pub use routes::{domains, route_configuration};
@@ -43,6 +49,17 @@ pub const INBOUND_KEY: &str = "orrery_inbound";
 pub const INSTANCE_KEY: &str = "orrery_instance";
 /// In a node's metadata: the port under which others reach the instance it fronts.
 pub const ENDPOINT_PORT_KEY: &str = "orrery_endpoint_port";
+
+/// In a node's metadata: by port of the service, what the three above are for the first.
+pub const PORTS_KEY: &str = "orrery_ports";
+/// In it: where the proxy takes the traffic for that port.
+pub const PORT_INBOUND_KEY: &str = "inbound";
+/// In it: where the instance takes it.
+pub const PORT_INSTANCE_KEY: &str = "instance";
+/// In it: the port under which others reach it.
+pub const PORT_ENDPOINT_KEY: &str = "announce";
+/// In a node's metadata: by address, the port of a service that connections to it go to.
+pub const CONNECT_KEY: &str = "orrery_connect";
 
 /// "Ask on the stream this came on."
 fn from_ads() -> core::ConfigSource {

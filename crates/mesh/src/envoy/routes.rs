@@ -2,24 +2,32 @@
 use super::{OUTBOUND, duration, inline, number, regex_string};
 use crate::catalog::{Action, Host, RoutePlan, Rule, Share};
 use crate::names::ServiceName;
-use crate::topology::{HttpMatch, Retries, TrafficSettings};
+use crate::topology::{AppProtocol, HttpMatch, Retries};
 use crate::xds::{Kind, Resource};
 use envoy_types::pb::envoy::config::route::v3 as route;
+use envoy_types::pb::envoy::extensions::retry::host::previous_hosts::v3::PreviousHostsPredicate;
 use envoy_types::pb::envoy::r#type::matcher::v3 as matcher;
+use envoy_types::util::pack_any;
 use route::header_matcher::HeaderMatchSpecifier;
+use route::retry_policy::retry_host_predicate::ConfigType;
 use route::route_action::ClusterSpecifier;
 use route::route_match::PathSpecifier;
+use std::collections::BTreeSet;
+use std::time::Duration;
 
 const FORBIDDEN: u32 = 403;
 /// Failures that happened before the request was worked on, so that a repetition does no harm.
 const RETRY_ON: &str = "connect-failure,refused-stream,reset-before-request";
+/// An attempt that took too long counts as one that was cut off.
+const RETRY_LATE: &str = ",reset";
+/// How often another instance is looked for before the same is asked again.
+const HOST_ATTEMPTS: i64 = 5;
 
 /// For the proxies of `source`, which reach services of their own project by the short name.
 pub fn route_configuration(source: &ServiceName, plan: &RoutePlan) -> Resource {
     let message = route::RouteConfiguration {
         name: OUTBOUND.to_owned(),
-        virtual_hosts: plan.hosts.iter().map(|host| virtual_host(source, host)).collect(),
-        ignore_port_in_host_matching: true,
+        virtual_hosts: virtual_hosts(source, plan),
         ..Default::default()
     };
     Resource::encode(Kind::Route, OUTBOUND.into(), &message)
@@ -32,18 +40,38 @@ pub fn domains(source: &ServiceName, service: &ServiceName) -> Vec<String> {
     short.into_iter().chain([format!("{name}.{project}")]).collect()
 }
 
-fn virtual_host(source: &ServiceName, host: &Host) -> route::VirtualHost {
+/// One for each port that takes requests. The first of a service is also meant where no port is named, or
+/// one that it does not have.
+fn virtual_hosts(source: &ServiceName, plan: &RoutePlan) -> Vec<route::VirtualHost> {
+    let with_requests = plan.hosts.iter().filter(|host| host.port.protocol.has_requests());
+    let mut seen = BTreeSet::new();
+    let hosts = with_requests.map(|host| {
+        let is_first = seen.insert(&host.destination.service);
+        virtual_host(source, host, is_first)
+    });
+    hosts.collect()
+}
+
+fn virtual_host(source: &ServiceName, host: &Host, is_first: bool) -> route::VirtualHost {
+    let names = domains(source, &host.destination.service).into_iter();
+    let domains = names.flat_map(|name| {
+        let own = format!("{name}:{}", host.port.name);
+        match is_first {
+            true => vec![format!("{name}:*"), own, name],
+            false => vec![own],
+        }
+    });
     route::VirtualHost {
-        name: host.service.to_string(),
-        domains: domains(source, &host.service),
-        routes: host.rules.iter().map(|rule| one_route(rule, &host.traffic)).collect(),
+        name: host.destination.to_string(),
+        domains: domains.collect(),
+        routes: host.rules.iter().map(|rule| one_route(rule, host)).collect(),
         ..Default::default()
     }
 }
 
-fn one_route(rule: &Rule, traffic: &TrafficSettings) -> route::Route {
+fn one_route(rule: &Rule, host: &Host) -> route::Route {
     let action = match &rule.action {
-        Action::Forward(shares) => route::route::Action::Route(forward(shares, traffic)),
+        Action::Forward(shares) => route::route::Action::Route(forward(shares, host)),
         Action::Deny => route::route::Action::DirectResponse(route::DirectResponseAction {
             status: FORBIDDEN,
             body: Some(inline("access denied by policy\n")),
@@ -57,9 +85,9 @@ fn one_route(rule: &Rule, traffic: &TrafficSettings) -> route::Route {
     }
 }
 
-fn forward(shares: &[Share], traffic: &TrafficSettings) -> route::RouteAction {
+fn forward(shares: &[Share], host: &Host) -> route::RouteAction {
     let specifier = match shares {
-        [only] => ClusterSpecifier::Cluster(only.service.to_string()),
+        [only] => ClusterSpecifier::Cluster(only.destination.to_string()),
         shares => ClusterSpecifier::WeightedClusters(route::WeightedCluster {
             clusters: shares.iter().map(weight).collect(),
             ..Default::default()
@@ -67,25 +95,41 @@ fn forward(shares: &[Share], traffic: &TrafficSettings) -> route::RouteAction {
     };
     route::RouteAction {
         cluster_specifier: Some(specifier),
-        timeout: traffic.timeout.map(duration),
-        retry_policy: traffic.retries.as_ref().map(retry_policy),
+        timeout: timeout(host).map(duration),
+        retry_policy: host.traffic.retries.as_ref().map(retry_policy),
         ..Default::default()
     }
 }
 
+/// `None` leaves it to Envoy, which waits for 15 seconds; a stream of gRPC may go on for ever.
+fn timeout(host: &Host) -> Option<Duration> {
+    let by_default = match host.port.protocol {
+        AppProtocol::Http2 => Some(Duration::ZERO),
+        AppProtocol::Http | AppProtocol::Tcp => None,
+    };
+    host.traffic.timeout.or(by_default)
+}
+
 fn weight(share: &Share) -> route::weighted_cluster::ClusterWeight {
     route::weighted_cluster::ClusterWeight {
-        name: share.service.to_string(),
+        name: share.destination.to_string(),
         weight: Some(number(share.weight)),
         ..Default::default()
     }
 }
 
 fn retry_policy(retries: &Retries) -> route::RetryPolicy {
+    let late = if retries.per_try_timeout.is_some() { RETRY_LATE } else { "" };
+    let elsewhere = route::retry_policy::RetryHostPredicate {
+        name: "envoy.retry_host_predicates.previous_hosts".to_owned(),
+        config_type: Some(ConfigType::TypedConfig(pack_any(PreviousHostsPredicate::default()))),
+    };
     route::RetryPolicy {
-        retry_on: RETRY_ON.to_owned(),
+        retry_on: format!("{RETRY_ON}{late}"),
         num_retries: Some(number(retries.attempts)),
         per_try_timeout: retries.per_try_timeout.map(duration),
+        retry_host_predicate: vec![elsewhere],
+        host_selection_retry_max_attempts: HOST_ATTEMPTS,
         ..Default::default()
     }
 }

@@ -1,8 +1,8 @@
 use super::*;
 use crate::address::Endpoint;
 use crate::catalog::{Action, Host, RoutePlan, Rule, Share};
-use crate::names::ServiceName;
-use crate::topology::{HttpMatch, TrafficSettings};
+use crate::names::{Destination, ServiceName};
+use crate::topology::{AppProtocol, HttpMatch, ServicePort, TrafficSettings};
 use crate::xds::{Kind, Resource};
 use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
 use envoy_types::pb::envoy::config::route::v3::{RouteConfiguration, route};
@@ -46,11 +46,20 @@ fn equal_content_has_equal_versions_and_other_content_has_others() {
 }
 
 fn mk_host(service: &str, rules: Vec<Rule>) -> Host {
-    Host { service: name(service), encrypted: false, traffic: TrafficSettings::default(), rules }
+    Host {
+        destination: Destination::first(&name(service)),
+        port: "80".into(),
+        encrypted: false,
+        traffic: TrafficSettings::default(),
+        rules,
+    }
 }
 
 fn forward(shares: &[(&str, u32)]) -> Action {
-    let share = |(service, weight): &(&str, u32)| Share { service: name(service), weight: *weight };
+    let share = |(service, weight): &(&str, u32)| Share {
+        destination: Destination::within("shop", service).unwrap(),
+        weight: *weight,
+    };
     Action::Forward(shares.iter().map(share).collect())
 }
 
@@ -59,7 +68,8 @@ fn routes(rules: Vec<Rule>) -> Vec<route::Action> {
     let resource = route_configuration(&name("shop/web"), &plan);
     let mut decoded: RouteConfiguration = decode(Kind::Route, &resource);
     let host = decoded.virtual_hosts.remove(0);
-    assert_eq!(host.domains, ["books", "books.shop"]);
+    let domains = ["books:*", "books:80", "books", "books.shop:*", "books.shop:80", "books.shop"];
+    assert_eq!(host.domains, domains);
     host.routes.into_iter().filter_map(|one| one.action).collect()
 }
 
@@ -82,7 +92,37 @@ fn a_service_of_another_project_has_its_long_name_only() {
         RoutePlan { hosts: vec![mk_host("other/books", Vec::new())], ..RoutePlan::default() };
     let decoded: RouteConfiguration =
         decode(Kind::Route, &route_configuration(&name("shop/web"), &plan));
-    assert_eq!(decoded.virtual_hosts[0].domains, ["books.other"]);
+    let domains = ["books.other:*", "books.other:80", "books.other"];
+    assert_eq!(decoded.virtual_hosts[0].domains, domains);
+}
+
+/// proves: MSH-07
+#[test]
+fn further_ports_are_named_and_those_without_requests_have_no_routes() {
+    let mk = |port: &str, protocol| {
+        let destination = Destination::within("shop", &format!("books:{port}")).unwrap();
+        let port = ServicePort { protocol, ..port.into() };
+        Host { destination, port, ..mk_host("shop/books", Vec::new()) }
+    };
+    let tcp = mk("5432", AppProtocol::Tcp);
+    let hosts = vec![tcp.clone(), mk_host("shop/books", Vec::new()), mk("81", AppProtocol::Http2)];
+    let plan = RoutePlan { hosts, ..RoutePlan::default() };
+    let decoded: RouteConfiguration =
+        decode(Kind::Route, &route_configuration(&name("shop/web"), &plan));
+    let domains: Vec<_> = decoded.virtual_hosts.iter().map(|host| host.domains.len()).collect();
+    assert_eq!(domains, [6, 2]);
+    assert_eq!(decoded.virtual_hosts[1].domains, ["books:81", "books.shop:81"]);
+
+    let at = "127.0.0.1:1".parse().unwrap();
+    let closed = Rule { matches: Vec::new(), action: Action::Deny };
+    let closed = Host { rules: vec![closed], ..tcp.clone() };
+    assert_eq!(connection_listener(at, &tcp.destination, &closed), None);
+    let action = forward(&[("shop/v1:5432", 3), ("shop/v2", 1)]);
+    let open = Host { rules: vec![Rule { matches: Vec::new(), action }], ..tcp.clone() };
+    let resource = connection_listener(at, &tcp.destination, &open).expect("open");
+    assert_eq!(&*resource.name, "connect/shop/books:5432/127.0.0.1:1");
+    let text = String::from_utf8_lossy(&resource.any).into_owned();
+    assert!(text.contains("shop/v1:5432") && text.contains("shop/v2"), "{text}");
 }
 
 #[track_caller]
@@ -115,6 +155,7 @@ fn matches() {
 
 #[test]
 fn a_bootstrap_names_the_service_and_demands_the_servers_identity() {
+    let at = |port: u16| std::net::SocketAddr::from(([127, 0, 0, 1], port));
     let bootstrap = Bootstrap {
         service: name("shop/web"),
         instance: "web-1".to_owned(),
@@ -123,20 +164,49 @@ fn a_bootstrap_names_the_service_and_demands_the_servers_identity() {
             root: "ca.pem".into(),
             certificate: "proxy.pem".into(),
             key: "proxy-key.pem".into(),
+            followed: None,
             server_name: "spiffe://example.org/server/one".to_owned(),
         }),
         outbound: "127.0.0.1:15001".parse().unwrap(),
-        inbound: None,
-        endpoint_port: Some(8080),
+        first: PortBootstrap { inbound: None, announce: Some(8080) },
+        ports: [(
+            "5432".into(),
+            PortBootstrap { inbound: Some((at(1), at(2))), announce: Some(1) },
+        )]
+        .into(),
+        connect: [(at(3), Destination::within("shop", "db:5432").unwrap())].into(),
         admin: None,
         mode: Mode::Aggregated,
     };
     let json = bootstrap.to_json();
     assert_eq!(json["node"]["cluster"], "shop/web");
     assert_eq!(json["node"]["metadata"][ENDPOINT_PORT_KEY], 8080);
+    let port = &json["node"]["metadata"][PORTS_KEY]["5432"];
+    let expect = serde_json::json!(
+        {"inbound": "127.0.0.1:1", "instance": "127.0.0.1:2", "announce": 1}
+    );
+    assert_eq!(*port, expect);
+    assert_eq!(json["node"]["metadata"][CONNECT_KEY]["127.0.0.1:3"], "shop/db:5432");
     let socket = &json["static_resources"]["clusters"][0]["transport_socket"]["typed_config"];
     let names =
         &socket["common_tls_context"]["validation_context"]["match_typed_subject_alt_names"];
     assert_eq!(names[0]["san_type"], "URI");
+    let followed = FollowedFiles::in_folder(std::path::Path::new("/tls"));
+    let tls = bootstrap.tls.clone().map(|tls| TlsPaths { followed: Some(followed), ..tls });
+    let followed = Bootstrap { tls, ..bootstrap.clone() }.to_json();
+    let context = &followed["static_resources"]["clusters"][0]["transport_socket"]["typed_config"];
+    let context = &context["common_tls_context"];
+    assert!(context["tls_certificates"].is_null() && context["validation_context"].is_null());
+    let combined = &context["combined_validation_context"];
+    assert_eq!(
+        combined["default_validation_context"]["match_typed_subject_alt_names"][0]["san_type"],
+        "URI",
+        "the server is still held to its name"
+    );
+    let path = "/validation_context_sds_secret_config/sds_config/path_config_source/path";
+    assert_eq!(
+        combined.pointer(path).and_then(|path| path.as_str()),
+        Some("/tls/envoy-roots.json")
+    );
     assert_eq!(json["dynamic_resources"]["ads_config"]["api_type"], "GRPC");
 }

@@ -21,34 +21,49 @@ pub fn identity_regex(trust_domain: Option<&TrustDomain>, service: &ServiceName)
 
 /// For connections to `service`: we show who we are, and insist that it is the service.
 pub fn upstream(trust_domain: Option<&TrustDomain>, service: &ServiceName) -> TransportSocket {
-    let san = tls::SubjectAltNameMatcher {
-        san_type: tls::subject_alt_name_matcher::SanType::Uri.into(),
-        matcher: Some(regex_string(identity_regex(trust_domain, service))),
-        ..Default::default()
-    };
-    let validation = CombinedCertificateValidationContext {
-        default_validation_context: Some(tls::CertificateValidationContext {
-            match_typed_subject_alt_names: vec![san],
-            ..Default::default()
-        }),
-        validation_context_sds_secret_config: Some(secret(ROOTS_NAME)),
-        ..Default::default()
-    };
+    let validation = combined(vec![name_matcher(trust_domain, service)]);
     let context = tls::UpstreamTlsContext {
-        common_tls_context: Some(common(ValidationContextType::CombinedValidationContext(
-            validation,
-        ))),
+        common_tls_context: Some(common(validation)),
         ..Default::default()
     };
     socket(pack_any(context))
 }
 
-/// For connections from others: nobody without a certificate of our roots.
-pub fn downstream() -> TransportSocket {
+fn name_matcher(
+    trust_domain: Option<&TrustDomain>,
+    service: &ServiceName,
+) -> tls::SubjectAltNameMatcher {
+    tls::SubjectAltNameMatcher {
+        san_type: tls::subject_alt_name_matcher::SanType::Uri.into(),
+        matcher: Some(regex_string(identity_regex(trust_domain, service))),
+        ..Default::default()
+    }
+}
+
+/// A certificate of our roots that has one of these names.
+fn combined(names: Vec<tls::SubjectAltNameMatcher>) -> ValidationContextType {
+    ValidationContextType::CombinedValidationContext(CombinedCertificateValidationContext {
+        default_validation_context: Some(tls::CertificateValidationContext {
+            match_typed_subject_alt_names: names,
+            ..Default::default()
+        }),
+        validation_context_sds_secret_config: Some(secret(ROOTS_NAME)),
+        ..Default::default()
+    })
+}
+
+/// For connections from others: nobody without a certificate of our roots, and only these where some are
+/// given.
+pub fn downstream(
+    trust_domain: Option<&TrustDomain>,
+    callers: Vec<ServiceName>,
+) -> TransportSocket {
+    let validation = match callers.is_empty() {
+        true => ValidationContextType::ValidationContextSdsSecretConfig(secret(ROOTS_NAME)),
+        false => combined(callers.iter().map(|one| name_matcher(trust_domain, one)).collect()),
+    };
     let context = tls::DownstreamTlsContext {
-        common_tls_context: Some(common(ValidationContextType::ValidationContextSdsSecretConfig(
-            secret(ROOTS_NAME),
-        ))),
+        common_tls_context: Some(common(validation)),
         require_client_certificate: Some(BoolValue { value: true }),
         ..Default::default()
     };

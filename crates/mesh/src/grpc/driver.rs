@@ -1,6 +1,6 @@
 //! One stream from its first request to its end.
 use super::codec::Frame;
-use super::wire::{Parts, WireRequest, admission, check};
+use super::wire::{Parts, WireRequest, admission, check, check_names};
 use crate::control::{Control, StreamHandle};
 use crate::identity::Peer;
 use crate::xds::Kind;
@@ -105,6 +105,6 @@ impl<R: WireRequest> Driver<R> {
             Some(_) | None => &parts.type_url,
         };
         self.handle.request(type_url, &parts.request);
-        Ok(())
+        check_names(self.handle.names_count())
     }
 }

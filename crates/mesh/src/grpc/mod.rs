@@ -9,6 +9,7 @@
 //! stream; the bytes on the wire are the same. `Fetch*` is not implemented.
 mod codec;
 mod driver;
+mod node;
 mod service;
 mod wire;
 

@@ -1,14 +1,11 @@
 //! Requests of either protocol variant, read into ours.
-use crate::address::{Endpoint, Ip, Port};
-use crate::control::{Admission, Inbound, Options, Sides};
-use crate::envoy::{ENDPOINT_PORT_KEY, INBOUND_KEY, INSTANCE_KEY, OUTBOUND_KEY};
+use super::node;
+use crate::control::{Admission, Options};
 use crate::identity::{Peer, Refusal, admit};
 use crate::xds::{Protocol, Request};
 use envoy_types::pb::envoy::config::core::v3::Node;
 use envoy_types::pb::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use envoy_types::pb::google::protobuf::value::Kind as Value;
 use envoy_types::pb::google::rpc;
-use std::net::SocketAddr;
 use tonic::Status;
 
 /// Resource names in one request. A mesh of that many services has other problems first.
@@ -68,12 +65,16 @@ impl WireRequest for DeltaDiscoveryRequest {
 
 /// Refuses what would cost too much.
 pub fn check(request: &Request) -> Result<(), Status> {
-    let names = request.names.len() + request.unsubscribe.len() + request.held.len();
+    check_names(request.names.len() + request.unsubscribe.len() + request.held.len())
+}
+
+/// Of one request, and of all that a stream has asked for.
+pub fn check_names(names: usize) -> Result<(), Status> {
     if names <= NAMES_MAX {
         return Ok(());
     }
     Err(Status::resource_exhausted(format!(
-        "a request names {names} resources, at most {NAMES_MAX} are allowed"
+        "a stream names {names} resources, at most {NAMES_MAX} are allowed"
     )))
 }
 
@@ -88,17 +89,17 @@ pub fn admission(
     let claimed = node.map(|node| node.cluster.as_str()).unwrap_or_default();
     let service = admit(peer, claimed, options.trust_domain.as_ref()).map_err(refused)?;
     let instance = node.map(|node| node.id.as_str()).unwrap_or_default();
-    let sides = match endpoints_only {
-        true => None,
-        false => Some(sides(node, options)?),
-    };
+    let said = node::read(node, service.project()).map_err(Status::invalid_argument)?;
+    let sides = (!endpoints_only).then(|| said.sides(options.outbound));
+    let ip = peer.address.map(|address| address.ip());
     Ok(Admission {
         service,
         instance: instance.chars().take(INSTANCE_CHARS_MAX).collect(),
         address: peer.address,
         protocol,
         sides,
-        endpoint: endpoint(peer, node)?,
+        // The address is the one we see; only ports are taken from what the proxy says.
+        endpoints: ip.map(|ip| said.endpoints(ip)).unwrap_or_default(),
     })
 }
 
@@ -113,51 +114,6 @@ fn refused(refusal: Refusal) -> Status {
         | Refusal::BadName(_)
         | Refusal::Mismatch { .. } => Status::permission_denied(text),
     }
-}
-
-/// A proxy fronts its instance for others if it says where both are.
-fn sides(node: Option<&Node>, options: &Options) -> Result<Sides, Status> {
-    let outbound = socket_address(node, OUTBOUND_KEY)?.unwrap_or(options.outbound);
-    let inbound = match (socket_address(node, INBOUND_KEY)?, socket_address(node, INSTANCE_KEY)?) {
-        (Some(listen), Some(instance)) => Some(Inbound { listen, instance }),
-        (None, None) => None,
-        (Some(_), None) | (None, Some(_)) => {
-            return Err(Status::invalid_argument(format!(
-                "node metadata {INBOUND_KEY} and {INSTANCE_KEY} go together"
-            )));
-        }
-    };
-    Ok(Sides { outbound, inbound })
-}
-
-fn socket_address(node: Option<&Node>, key: &str) -> Result<Option<SocketAddr>, Status> {
-    let Some(value) = metadata(node, key) else { return Ok(None) };
-    let parsed = match value {
-        Value::StringValue(text) => text.parse().ok(),
-        _ => None,
-    };
-    let bad = || Status::invalid_argument(format!("node metadata {key} must be ip:port"));
-    parsed.map(Some).ok_or_else(bad)
-}
-
-/// The address is the one we see; only the port is taken from what the proxy says.
-fn endpoint(peer: &Peer, node: Option<&Node>) -> Result<Option<Endpoint>, Status> {
-    let Some(value) = metadata(node, ENDPOINT_PORT_KEY) else { return Ok(None) };
-    let bad =
-        || Status::invalid_argument(format!("node metadata {ENDPOINT_PORT_KEY} must be a port"));
-    let port = port(value).ok_or_else(bad)?;
-    Ok(peer.address.map(|address| Endpoint { ip: Ip(address.ip()), port }))
-}
-
-fn port(value: &Value) -> Option<Port> {
-    let Value::NumberValue(number) = value else { return None };
-    // Numbers are floating in protobuf's Struct; the cast saturates and the comparison finds out.
-    let port = *number as u16;
-    if f64::from(port) == *number { Port::new(port) } else { None }
-}
-
-fn metadata<'a>(node: Option<&'a Node>, key: &str) -> Option<&'a Value> {
-    node?.metadata.as_ref()?.fields.get(key)?.kind.as_ref()
 }
 
 fn error_text(status: rpc::Status) -> String {

@@ -1,9 +1,9 @@
 //! Endpoints that proxies announce to other servers. Those that are connected here are in the catalog
 //! already, from the moment they connect.
 use super::watches::{Watches, key};
-use crate::address::Endpoint;
+use crate::address::{Endpoint, Placed};
 use crate::announce::{Announcements, Announcer};
-use crate::names::ServiceName;
+use crate::names::{PortName, ServiceName};
 use crate::providers::{EndpointsProvider, ProviderError};
 use orrery_hub::ObjectName;
 use orrery_proto::mesh::v1::Proxy;
@@ -21,13 +21,10 @@ impl AnnouncedProvider {
         let announcer = Announcer::default();
         let (speaker, own) = (announcer.clone(), server.to_owned());
         watches.proxies.on_change(move |change| {
-            let place = |proxy: &Option<Arc<Proxy>>| {
-                proxy
-                    .as_ref()
-                    .and_then(|proxy| endpoint(proxy, &own))
-                    .map(|found| found.to_string())
+            let places = |proxy: &Option<Arc<Proxy>>| {
+                proxy.as_ref().map(|proxy| endpoints(proxy, &own)).unwrap_or_default()
             };
-            if place(&change.old) != place(&change.new) {
+            if places(&change.old) != places(&change.new) {
                 let proxies = [&change.old, &change.new].into_iter().flatten();
                 speaker.announce(proxies.filter_map(|proxy| service(&change.name, proxy)));
             }
@@ -42,9 +39,9 @@ impl EndpointsProvider for AnnouncedProvider {
         "announced"
     }
 
-    async fn list_endpoints(&self, service: &ServiceName) -> Result<Vec<Endpoint>, ProviderError> {
+    async fn list_endpoints(&self, service: &ServiceName) -> Result<Vec<Placed>, ProviderError> {
         let proxies = self.proxies.indexed(&key(service.project(), service.name()));
-        Ok(proxies.iter().filter_map(|(_, proxy)| endpoint(proxy, &self.server)).collect())
+        Ok(proxies.iter().flat_map(|(_, proxy)| endpoints(proxy, &self.server)).collect())
     }
 
     fn announcements(&self) -> Announcements<ServiceName> {
@@ -53,11 +50,51 @@ impl EndpointsProvider for AnnouncedProvider {
 }
 
 /// What a proxy of another server announces.
-fn endpoint(proxy: &Proxy, own: &str) -> Option<Endpoint> {
-    let spec = proxy.spec.as_ref().filter(|spec| spec.server() != own)?;
-    Endpoint::of(spec.endpoint().parse().ok()?)
+fn endpoints(proxy: &Proxy, own: &str) -> Vec<Placed> {
+    let Some(spec) = proxy.spec.as_ref().filter(|spec| spec.server() != own) else {
+        return Vec::new();
+    };
+    let read = |text: &str| Endpoint::of(text.parse().ok()?);
+    let first = read(spec.endpoint()).map(Placed::from);
+    let further = spec.ports.iter().filter_map(|port| {
+        let (endpoint, name) = (read(&port.endpoint)?, PortName::from(port.port.as_str()));
+        Some(Placed { endpoint, port: Some(name), is_first: false })
+    });
+    first.into_iter().chain(further).collect()
 }
 
 fn service(name: &ObjectName, proxy: &Proxy) -> Option<ServiceName> {
     ServiceName::new(&name.project, proxy.spec.as_ref()?.service()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use orrery_proto::mesh::v1::{ProxyPort, ProxySpec};
+
+    /// proves: MSH-03
+    #[test]
+    fn what_proxies_of_other_servers_announce_counts_for_each_port() {
+        let port = |port: &str, endpoint: &str| ProxyPort {
+            port: port.to_owned(),
+            endpoint: endpoint.to_owned(),
+        };
+        let spec = ProxySpec {
+            server: Some("other".to_owned()),
+            endpoint: Some("10.0.0.1:80".to_owned()),
+            ports: vec![port("5432", "10.0.0.1:15432"), port("81", "nowhere")],
+            ..ProxySpec::default()
+        };
+        let proxy = Proxy { spec: Some(spec), ..Proxy::default() };
+        let found: Vec<_> = endpoints(&proxy, "own")
+            .into_iter()
+            .map(|one| (one.endpoint.to_string(), one.port, one.is_first))
+            .collect();
+        let expect = [
+            ("10.0.0.1:80".to_owned(), None, true),
+            ("10.0.0.1:15432".to_owned(), Some(PortName::from("5432")), false),
+        ];
+        assert_eq!(found, expect);
+        assert!(endpoints(&proxy, "other").is_empty(), "its own are in its catalog already");
+    }
 }

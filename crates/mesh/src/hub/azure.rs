@@ -2,7 +2,7 @@
 use super::watches::key;
 use crate::address::Port;
 use crate::announce::{Announcements, Announcer};
-use crate::names::ServiceName;
+use crate::names::{PortName, ServiceName};
 use crate::providers::azure::{Binding, Bindings};
 use orrery_hub::{Error, Hub, ObjectName};
 use orrery_proto::mesh::v1::{AzureResource, AzureResourceSpec};
@@ -53,7 +53,8 @@ impl Bindings for HubBindings {
 
 fn binding(spec: &AzureResourceSpec) -> Option<Binding> {
     let port = Port::new(u16::try_from(spec.port()).ok()?)?;
-    Some(Binding { resource_uris: spec.resource_uris.clone(), port })
+    let name = spec.port_name.as_deref().map(PortName::from);
+    Some(Binding { resource_uris: spec.resource_uris.clone(), port, name })
 }
 
 fn service(name: &ObjectName, resource: &AzureResource) -> Option<ServiceName> {

@@ -1,8 +1,8 @@
 //! Where the fleet's own instances are.
 use super::watches::{Watches, key, workload_of};
-use crate::address::{Endpoint, Ip, Port};
+use crate::address::{Endpoint, Ip, Placed, Port};
 use crate::announce::{Announcements, Announcer};
-use crate::names::ServiceName;
+use crate::names::{PortName, ServiceName};
 use crate::providers::{EndpointsProvider, ProviderError};
 use orrery_hub::ObjectName;
 use orrery_proto::apps::v1::WorkloadInstance;
@@ -46,15 +46,14 @@ impl FleetProvider {
         provider
     }
 
-    fn places(&self, name: &ObjectName, service: &MeshService) -> Vec<Endpoint> {
-        let Some(port) = service.spec.as_ref().and_then(port) else { return Vec::new() };
+    fn places(&self, name: &ObjectName, service: &MeshService) -> Vec<Placed> {
+        let ports = service.spec.as_ref().map(ports).unwrap_or_default();
         let copies = self.instances.indexed(&workload_of(name, service));
         let known = copies.iter().map(|(_, copy)| (certainty(copy), node_of(copy)));
         let nodes = chosen(known.collect());
         let at = |node: &str| address(&*self.nodes.get(&ObjectName::new("", node))?);
-        let places =
-            nodes.into_iter().filter_map(|node| Some(Endpoint { ip: Ip(at(node)?), port }));
-        places.collect()
+        let addresses = nodes.into_iter().filter_map(at);
+        addresses.flat_map(|ip| ports.iter().map(move |port| port.at(ip))).collect()
     }
 }
 
@@ -64,7 +63,7 @@ impl EndpointsProvider for FleetProvider {
         "fleet"
     }
 
-    async fn list_endpoints(&self, service: &ServiceName) -> Result<Vec<Endpoint>, ProviderError> {
+    async fn list_endpoints(&self, service: &ServiceName) -> Result<Vec<Placed>, ProviderError> {
         let name = ObjectName::new(service.project(), service.name());
         let declared = self.services.get(&name);
         Ok(declared.map(|declared| self.places(&name, &declared)).unwrap_or_default())
@@ -78,6 +77,7 @@ impl EndpointsProvider for FleetProvider {
 /// How sure it is that a copy takes requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Certainty {
+    /// And says that it can do its work, where it was asked to say so.
     Runs,
     /// Its agent does not answer any more; it may well run.
     Unknown,
@@ -90,10 +90,16 @@ fn certainty(copy: &WorkloadInstance) -> Certainty {
     let status = copy.status.as_ref();
     match status.map(|status| (status.state.as_str(), status.reason.as_str())) {
         _ if leaving => Certainty::DoesNotRun,
-        Some(("Running", _)) => Certainty::Runs,
+        Some(("Running", _)) if is_ready(copy) => Certainty::Runs,
         Some(("Failed", "Unknown")) => Certainty::Unknown,
         Some(_) | None => Certainty::DoesNotRun,
     }
+}
+
+/// A copy with a readiness probe is ready when the probe says so, and not before.
+fn is_ready(copy: &WorkloadInstance) -> bool {
+    let has_probe = copy.spec.as_ref().is_some_and(|spec| spec.readiness_probe.is_some());
+    copy.status.as_ref().and_then(|status| status.ready).unwrap_or(!has_probe)
 }
 
 /// The nodes to send requests to. A copy of which nobody knows counts only where no other is known to
@@ -106,11 +112,35 @@ fn chosen<'a>(copies: Vec<(Certainty, &'a str)>) -> BTreeSet<&'a str> {
     if runs.is_empty() { of(Certainty::Unknown) } else { runs }
 }
 
-/// The port under which others reach an instance: that of the proxy in front of it, where there is one.
-fn port(spec: &MeshServiceSpec) -> Option<Port> {
-    let own = || spec.ports.first().map(|port| port.target_port.unwrap_or(port.port()));
-    let number = spec.fronting.as_ref().map(|fronting| fronting.port()).or_else(own)?;
-    Port::new(u16::try_from(number).ok()?)
+/// A port under which others reach every instance.
+struct Reached {
+    name: PortName,
+    is_first: bool,
+    number: Port,
+}
+
+impl Reached {
+    fn at(&self, ip: IpAddr) -> Placed {
+        let endpoint = Endpoint { ip: Ip(ip), port: self.number };
+        Placed { endpoint, port: Some(self.name.clone()), is_first: self.is_first }
+    }
+}
+
+/// The ports of the proxy in front of an instance, where there is one, else the instance's own. A port
+/// that the proxy does not take is out of reach.
+fn ports(spec: &MeshServiceSpec) -> Vec<Reached> {
+    let reached = spec.ports.iter().enumerate().filter_map(|(index, port)| {
+        let is_first = index == 0;
+        let number = match &spec.fronting {
+            Some(fronting) if is_first => fronting.port(),
+            Some(_) => port.fronting_port?,
+            None => port.target_port.unwrap_or(port.port()),
+        };
+        let name = port.name.clone().unwrap_or_else(|| port.port().to_string());
+        let number = Port::new(u16::try_from(number).ok()?)?;
+        Some(Reached { name: PortName(name), is_first, number })
+    });
+    reached.collect()
 }
 
 fn address(node: &Node) -> Option<IpAddr> {
@@ -158,20 +188,22 @@ fn served_by(services: &View<MeshService>, key: &str) -> Vec<ServiceName> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use orrery_proto::apps::v1::WorkloadInstanceStatus;
+    use orrery_proto::apps::v1::{Probe, WorkloadInstanceSpec, WorkloadInstanceStatus};
     use orrery_proto::mesh::v1::{Fronting, MeshPort};
+
+    fn mk_copy(state: &str, reason: &str) -> WorkloadInstance {
+        let status = WorkloadInstanceStatus {
+            state: state.to_owned(),
+            reason: reason.to_owned(),
+            ..WorkloadInstanceStatus::default()
+        };
+        WorkloadInstance { status: Some(status), ..WorkloadInstance::default() }
+    }
 
     #[track_caller]
     fn check(copies: &[(&str, &str, &'static str)], expect: &[&str]) {
-        let copies = copies.iter().map(|(state, reason, node)| {
-            let status = WorkloadInstanceStatus {
-                state: (*state).to_owned(),
-                reason: (*reason).to_owned(),
-                ..WorkloadInstanceStatus::default()
-            };
-            let copy = WorkloadInstance { status: Some(status), ..WorkloadInstance::default() };
-            (certainty(&copy), *node)
-        });
+        let copies =
+            copies.iter().map(|(state, reason, node)| (certainty(&mk_copy(state, reason)), *node));
         assert_eq!(chosen(copies.collect()).into_iter().collect::<Vec<_>>(), expect);
     }
 
@@ -185,17 +217,46 @@ mod tests {
         check(&[("Failed", "ExecFailed", "b"), ("Succeeded", "", "c")], &[]);
     }
 
+    /// proves: MSH-05
+    #[test]
+    fn a_copy_with_a_probe_takes_requests_when_the_probe_says_so() {
+        let mut copy = mk_copy("Running", "");
+        assert_eq!(certainty(&copy), Certainty::Runs, "nobody asked it");
+        let spec = WorkloadInstanceSpec {
+            readiness_probe: Some(Probe::default()),
+            ..WorkloadInstanceSpec::default()
+        };
+        copy.spec = Some(spec);
+        assert_eq!(certainty(&copy), Certainty::DoesNotRun, "it has not said yet");
+        for (ready, expect) in [(true, Certainty::Runs), (false, Certainty::DoesNotRun)] {
+            copy.status.as_mut().unwrap().ready = Some(ready);
+            assert_eq!(certainty(&copy), expect);
+        }
+    }
+
+    #[track_caller]
+    fn check_ports(spec: &MeshServiceSpec, expect: &[(&str, u16)]) {
+        let reached = ports(spec);
+        let shown: Vec<_> =
+            reached.iter().map(|port| (port.name.0.as_str(), port.number.number())).collect();
+        assert_eq!(shown, expect);
+        assert!(reached.iter().skip(1).all(|port| !port.is_first));
+    }
+
     #[test]
     fn a_proxy_in_front_is_the_endpoint() {
         let mut spec = MeshServiceSpec::default();
-        assert_eq!(port(&spec), None);
-        let mut http = MeshPort { port: Some(80), ..MeshPort::default() };
-        spec.ports = vec![http.clone(), MeshPort { port: Some(81), ..MeshPort::default() }];
-        assert_eq!(port(&spec).map(Port::number), Some(80));
-        http.target_port = Some(8080);
-        spec.ports[0] = http;
-        assert_eq!(port(&spec).map(Port::number), Some(8080));
+        check_ports(&spec, &[]);
+        let mk = |name: &str, port: i32| MeshPort {
+            name: Some(name.to_owned()),
+            port: Some(port),
+            ..MeshPort::default()
+        };
+        spec.ports = vec![mk("http", 80), mk("pg", 5432), mk("admin", 81)];
+        spec.ports[0].target_port = Some(8080);
+        check_ports(&spec, &[("http", 8080), ("pg", 5432), ("admin", 81)]);
         spec.fronting = Some(Fronting { port: Some(15_006) });
-        assert_eq!(port(&spec).map(Port::number), Some(15_006));
+        spec.ports[1].fronting_port = Some(15_007);
+        check_ports(&spec, &[("http", 15_006), ("pg", 15_007)]);
     }
 }

@@ -222,13 +222,8 @@ fn name_of(object: &DynamicObject) -> ObjectName {
 /// A Service of Kubernetes as a service of the mesh: its ports and its labels.
 fn service_of(object: &DynamicObject) -> Arc<MeshService> {
     let ports = object.data["spec"]["ports"].as_array().cloned().unwrap_or_default();
-    let port = |port: &serde_json::Value| {
-        let number = i32::try_from(port["port"].as_i64()?).ok()?;
-        let name = port["name"].as_str().map_or_else(|| number.to_string(), str::to_owned);
-        Some(MeshPort { name: Some(name), port: Some(number), target_port: None })
-    };
     let spec = MeshServiceSpec {
-        ports: ports.iter().filter_map(port).collect(),
+        ports: ports.iter().filter_map(port_of).collect(),
         ..MeshServiceSpec::default()
     };
     let metadata = ObjectMeta {
@@ -240,4 +235,57 @@ fn service_of(object: &DynamicObject) -> Arc<MeshService> {
     let service =
         MeshService { metadata: Some(metadata), spec: Some(spec), ..MeshService::default() };
     Arc::new(service)
+}
+
+/// A port of a Service; datagrams are not for us.
+fn port_of(port: &serde_json::Value) -> Option<MeshPort> {
+    if port["protocol"].as_str().is_some_and(|protocol| protocol != "TCP") {
+        return None;
+    }
+    let number = i32::try_from(port["port"].as_i64()?).ok()?;
+    let name = port["name"].as_str().filter(|name| !name.is_empty());
+    let protocol = spoken(port["appProtocol"].as_str(), name.unwrap_or_default());
+    Some(MeshPort {
+        name: Some(name.map_or_else(|| number.to_string(), str::to_owned)),
+        port: Some(number),
+        protocol: Some(protocol.to_owned()),
+        ..MeshPort::default()
+    })
+}
+
+/// What is spoken on a port: as `appProtocol` says, else as the widespread habit of names like
+/// `grpc-api` has it, else HTTP.
+fn spoken(app_protocol: Option<&str>, name: &str) -> &'static str {
+    let word = app_protocol.unwrap_or_else(|| name.split('-').next().unwrap_or_default());
+    match word {
+        "kubernetes.io/h2c" | "http2" | "h2c" | "grpc" => "http2",
+        "tcp" | "tls" | "https" | "mysql" | "mongo" | "redis" => "tcp",
+        _ => "http",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(port: serde_json::Value, expect: Option<(&str, &str)>) {
+        let read = port_of(&port);
+        let shown = read.as_ref().map(|port| (port.name(), port.protocol()));
+        assert_eq!(shown, expect, "{port}");
+    }
+
+    /// proves: MSH-04
+    #[test]
+    fn ports_of_services() {
+        check(json!({"port": 80}), Some(("80", "http")));
+        check(json!({"port": 80, "name": "web", "protocol": "TCP"}), Some(("web", "http")));
+        check(json!({"port": 80, "name": "grpc-api"}), Some(("grpc-api", "http2")));
+        check(json!({"port": 80, "name": "tcp", "appProtocol": "http"}), Some(("tcp", "http")));
+        check(json!({"port": 80, "appProtocol": "kubernetes.io/h2c"}), Some(("80", "http2")));
+        check(json!({"port": 5432, "name": "tcp-pg"}), Some(("tcp-pg", "tcp")));
+        check(json!({"port": 53, "name": "dns", "protocol": "UDP"}), None);
+        check(json!({"name": "none"}), None);
+    }
 }

@@ -2,14 +2,15 @@
 use super::Mesh;
 use super::status::{self, Known};
 use super::watches::key;
-use crate::catalog::Catalog as _;
+use crate::catalog::{Catalog as _, ProviderStatus};
 use crate::declared::{Findings, Subject};
-use crate::names::ServiceName;
+use crate::names::{Destination, ServiceName};
 use orrery_hub::{Clock, Error, Hub, ObjectName, Resources};
 use orrery_proto::mesh::v1::{MeshService, Proxy};
 use orrery_proto::meta::v1::ObjectMeta;
-use orrery_proto::smi::access::v1alpha4::TrafficTarget;
+use orrery_proto::smi::specs::v1alpha4::UdpRoute;
 use orrery_proto::smi::split::v1alpha4::TrafficSplit;
+use orrery_proto::smi::{self, access::v1alpha4::TrafficTarget};
 use orrery_runtime::{OnEnd, Tasks};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,6 +39,7 @@ pub fn spawn(
         services: hub.resources()?,
         splits: hub.resources()?,
         targets: hub.resources()?,
+        udp_routes: hub.resources()?,
         clock: hub.clock().clone(),
         mesh: mesh.clone(),
     };
@@ -51,6 +53,7 @@ struct Writer {
     services: Resources<MeshService>,
     splits: Resources<TrafficSplit>,
     targets: Resources<TrafficTarget>,
+    udp_routes: Resources<UdpRoute>,
     clock: Arc<dyn Clock>,
     mesh: Arc<Mesh>,
 }
@@ -77,36 +80,57 @@ impl Writer {
     /// Writes every status that is not what it should be.
     async fn round(&self) -> Result<(), Error> {
         let findings = self.mesh.findings();
+        let providers = self.mesh.catalog.list_providers();
         let views = &self.mesh.views;
         for (name, service) in views.services.all() {
-            let status = self.of_service(&name, &service, &findings);
+            let status = self.of_service(&name, &service, &findings, &providers);
             if service.status.as_ref() != Some(&status) {
                 let next = MeshService { status: Some(status), ..MeshService::default() };
                 let next = MeshService { metadata: named(&name), ..next };
                 ignore_gone(self.services.write_status(&next).await.map(|_| ()))?;
             }
         }
+        self.round_of_declarations(&findings).await
+    }
+
+    async fn round_of_declarations(&self, findings: &Findings) -> Result<(), Error> {
+        let views = &self.mesh.views;
         for (name, split) in views.splits.all() {
-            let found = of(&findings, &Subject::Split(name.clone()));
-            let now = self.clock.now();
-            let status = status::of_declaration(&split.metadata, &split.status, found, now);
-            if split.status.as_ref() != Some(&status) {
+            let found = of(findings, &Subject::Split(name.clone()));
+            if let Some(status) = self.declared(&split.metadata, &split.status, found) {
                 let next = TrafficSplit { status: Some(status), ..TrafficSplit::default() };
                 let next = TrafficSplit { metadata: named(&name), ..next };
                 ignore_gone(self.splits.write_status(&next).await.map(|_| ()))?;
             }
         }
         for (name, target) in views.targets.all() {
-            let found = of(&findings, &Subject::Target(name.clone()));
-            let now = self.clock.now();
-            let status = status::of_declaration(&target.metadata, &target.status, found, now);
-            if target.status.as_ref() != Some(&status) {
+            let found = of(findings, &Subject::Target(name.clone()));
+            if let Some(status) = self.declared(&target.metadata, &target.status, found) {
                 let next = TrafficTarget { status: Some(status), ..TrafficTarget::default() };
                 let next = TrafficTarget { metadata: named(&name), ..next };
                 ignore_gone(self.targets.write_status(&next).await.map(|_| ()))?;
             }
         }
+        for (name, route) in views.udp_routes.all() {
+            let found = of(findings, &Subject::UdpRoute(name.clone()));
+            if let Some(status) = self.declared(&route.metadata, &route.status, found) {
+                let next = UdpRoute { status: Some(status), ..UdpRoute::default() };
+                let next = UdpRoute { metadata: named(&name), ..next };
+                ignore_gone(self.udp_routes.write_status(&next).await.map(|_| ()))?;
+            }
+        }
         Ok(())
+    }
+
+    /// What became of a declaration, where that is not what it says already.
+    fn declared(
+        &self,
+        metadata: &Option<ObjectMeta>,
+        old: &Option<smi::Status>,
+        findings: &[String],
+    ) -> Option<smi::Status> {
+        let status = status::of_declaration(metadata, old, findings, self.clock.now());
+        (old.as_ref() != Some(&status)).then_some(status)
     }
 
     fn of_service(
@@ -114,14 +138,23 @@ impl Writer {
         name: &ObjectName,
         service: &MeshService,
         findings: &Findings,
+        providers: &[ProviderStatus],
     ) -> orrery_proto::mesh::v1::MeshServiceStatus {
-        let endpoints = ServiceName::new(&name.project, &name.name)
-            .map(|name| self.mesh.catalog.endpoints_of(&name).len())
-            .unwrap_or_default();
+        let of = |findings| of(findings, &Subject::Service(name.clone()));
+        let Ok(service_name) = ServiceName::new(&name.project, &name.name) else {
+            let known = Known { endpoints: 0, proxies: 0, findings: of(findings), stale: &[] };
+            return status::of_service(service, &known, self.clock.now());
+        };
+        let stale = providers.iter().filter_map(|provider| {
+            let why = provider.stale.get(&service_name)?;
+            Some(format!("{}: {why}", provider.name))
+        });
+        let first = Destination::first(&service_name);
         let known = Known {
-            endpoints,
+            endpoints: self.mesh.catalog.endpoints_of(&first).len(),
             proxies: self.mesh.views.proxies.indexed(&key(&name.project, &name.name)).len(),
-            findings: of(findings, &Subject::Service(name.clone())),
+            findings: of(findings),
+            stale: &stale.collect::<Vec<_>>(),
         };
         status::of_service(service, &known, self.clock.now())
     }

@@ -6,7 +6,7 @@ use crate::control::{Control, ProxyKey, ProxyStatus};
 use crate::xds::session::KindStatus;
 use futures::StreamExt as _;
 use orrery_hub::{Clock, Error, Hub, ObjectName, Resources};
-use orrery_proto::mesh::v1::{self as api, Proxy, ProxyConfig, ProxySpec};
+use orrery_proto::mesh::v1::{self as api, Proxy, ProxyConfig, ProxyPort, ProxySpec};
 use orrery_proto::meta::v1::ObjectMeta;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -110,6 +110,13 @@ impl ProxyWriter {
         let mut status = describe(&streams);
         status.connected_at =
             old.and_then(|old| old.connected_at).or_else(|| Some(self.clock.now()));
+        let (at_first, further): (Vec<_>, Vec<_>) =
+            first.endpoints.iter().partition(|one| one.port.is_none());
+        let at_first = at_first.first();
+        let ports = further.into_iter().filter_map(|one| {
+            let port = one.port.as_ref()?.to_string();
+            Some(ProxyPort { port, endpoint: one.endpoint.to_string() })
+        });
         Some(Proxy {
             metadata: Some(ObjectMeta {
                 name: name(key),
@@ -120,7 +127,8 @@ impl ProxyWriter {
                 service: Some(key.service.name().to_owned()),
                 instance: Some(key.instance.to_string()),
                 server: Some(self.server.clone()),
-                endpoint: first.endpoint.map(|endpoint| endpoint.to_string()),
+                endpoint: at_first.map(|one| one.endpoint.to_string()),
+                ports: ports.collect(),
             }),
             status: Some(status),
             ..Proxy::default()
@@ -169,6 +177,8 @@ fn describe(streams: &[ProxyStatus]) -> api::ProxyStatus {
     let slowest = configs.iter().filter_map(|config| config.convergence_ms).max();
     let unknown: BTreeSet<String> =
         streams.iter().flat_map(|stream| stream.unknown_types.iter().cloned()).collect();
+    let findings: BTreeSet<String> =
+        streams.iter().flat_map(|stream| stream.findings.iter().cloned()).collect();
     api::ProxyStatus {
         state: state.to_owned(),
         reason,
@@ -180,6 +190,7 @@ fn describe(streams: &[ProxyStatus]) -> api::ProxyStatus {
             .unwrap_or_default(),
         configs,
         unknown_types: unknown.into_iter().collect(),
+        findings: findings.into_iter().collect(),
         ..api::ProxyStatus::default()
     }
 }
@@ -248,9 +259,10 @@ mod tests {
             instance: "one".to_owned(),
             address: None,
             connected_for: Duration::ZERO,
-            endpoint: None,
+            endpoints: Vec::new(),
             kinds,
             unknown_types: BTreeSet::new(),
+            findings: Vec::new(),
         }
     }
 

@@ -14,6 +14,8 @@ pub struct Known<'a> {
     pub endpoints: usize,
     pub proxies: usize,
     pub findings: &'a [String],
+    /// Places that cannot tell any more where its instances are, and why.
+    pub stale: &'a [String],
 }
 
 pub fn of_service(service: &MeshService, known: &Known<'_>, now: Timestamp) -> MeshServiceStatus {
@@ -30,6 +32,14 @@ pub fn of_service(service: &MeshService, known: &Known<'_>, now: Timestamp) -> M
     status.observed_generation = generation(&service.metadata);
     let ready = condition("Ready", state == "Ready", or(reason, "Ready"), message);
     conditions::set(&mut status.conditions, ready, now);
+    let current = match known.stale {
+        [] => condition("EndpointsCurrent", true, "Current", String::new()),
+        stale => {
+            let message = format!("what was known last is in use: {}", stale.join("; "));
+            condition("EndpointsCurrent", false, "Stale", message)
+        }
+    };
+    conditions::set(&mut status.conditions, current, now);
     status
 }
 
@@ -111,10 +121,23 @@ mod tests {
     #[track_caller]
     fn check(endpoints: usize, findings: &[&str], state: &str, says: &str) {
         let findings: Vec<String> = findings.iter().map(|text| (*text).to_owned()).collect();
-        let known = Known { endpoints, proxies: 1, findings: &findings };
+        let known = Known { endpoints, proxies: 1, findings: &findings, stale: &[] };
         let status = of_service(&MeshService::default(), &known, Timestamp::default());
         assert_eq!((status.state.as_str(), status.proxies), (state, 1));
         assert_eq!(status.conditions[0].message, says);
+        assert_eq!(status.conditions[1].status, "True");
+    }
+
+    /// proves: MSH-03
+    #[test]
+    fn a_service_says_when_its_endpoints_are_old() {
+        let stale = ["azure/one: 429".to_owned(), "kubernetes/west: timeout".to_owned()];
+        let known = Known { endpoints: 2, proxies: 0, findings: &[], stale: &stale };
+        let status = of_service(&MeshService::default(), &known, Timestamp::default());
+        assert_eq!(status.state, "Ready", "traffic goes on to what was known");
+        let said = &status.conditions[1];
+        assert_eq!((said.status.as_str(), said.reason.as_str()), ("False", "Stale"));
+        assert!(said.message.ends_with("azure/one: 429; kubernetes/west: timeout"));
     }
 
     #[test]

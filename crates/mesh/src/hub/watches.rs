@@ -39,7 +39,7 @@ pub struct Views {
     bindings: Arc<View<IdentityBinding>>,
     http_routes: Arc<View<HttpRouteGroup>>,
     tcp_routes: Arc<View<TcpRoute>>,
-    udp_routes: Arc<View<UdpRoute>>,
+    pub udp_routes: Arc<View<UdpRoute>>,
 }
 
 /// The key of the indexes: a name within a project.

@@ -1,9 +1,9 @@
 //! Instances in a Kubernetes cluster, as its EndpointSlices list them.
 use super::{EndpointsProvider, ProviderError};
-use crate::address::{Endpoint, Ip, Port};
+use crate::address::{Endpoint, Ip, Placed, Port};
 use crate::announce::{Announcements, Announcer};
 use crate::kubernetes::{Told, follow};
-use crate::names::ServiceName;
+use crate::names::{PortName, ServiceName};
 use kube::api::DynamicObject;
 use kube::{Client, ResourceExt as _};
 use parking_lot::RwLock;
@@ -25,7 +25,7 @@ const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 const FIRST_WORD: Duration = Duration::from_secs(5);
 
 /// By service, then by the name of the slice.
-type Slices = BTreeMap<ServiceName, BTreeMap<String, Vec<Endpoint>>>;
+type Slices = BTreeMap<ServiceName, BTreeMap<String, Vec<Placed>>>;
 
 #[derive(Default)]
 struct State {
@@ -81,7 +81,7 @@ impl EndpointsProvider for KubernetesProvider {
     }
 
     /// Waits for the first word of the cluster: nothing known is not the same as nothing there.
-    async fn list_endpoints(&self, service: &ServiceName) -> Result<Vec<Endpoint>, ProviderError> {
+    async fn list_endpoints(&self, service: &ServiceName) -> Result<Vec<Placed>, ProviderError> {
         let mut heard = self.heard.subscribe();
         // Whether in time or not, the state says what is known.
         let _ = tokio::time::timeout_at(self.patience, heard.wait_for(|heard| *heard)).await;
@@ -91,8 +91,8 @@ impl EndpointsProvider for KubernetesProvider {
             return Err(ProviderError { provider, reason });
         }
         let slices = state.slices.get(service);
-        let all: BTreeSet<Endpoint> =
-            slices.into_iter().flat_map(BTreeMap::values).flatten().copied().collect();
+        let all: BTreeSet<Placed> =
+            slices.into_iter().flat_map(BTreeMap::values).flatten().cloned().collect();
         Ok(all.into_iter().collect())
     }
 
@@ -143,24 +143,40 @@ impl State {
 }
 
 /// Whose slice it is, its name, and where those of its instances are that are ready.
-fn read(object: &DynamicObject) -> Option<(ServiceName, String, Vec<Endpoint>)> {
+fn read(object: &DynamicObject) -> Option<(ServiceName, String, Vec<Placed>)> {
     let service = object.labels().get(SERVICE_LABEL)?;
     let service = ServiceName::new(object.namespace()?.as_str(), service).ok()?;
     Some((service, object.name_any(), endpoints(&object.data)))
 }
 
-/// Absent readiness is readiness, as the interface says. Requests go to the first port.
-fn endpoints(slice: &Value) -> Vec<Endpoint> {
+/// Absent readiness is readiness, as the interface says. Every instance of a slice has the same ports.
+fn endpoints(slice: &Value) -> Vec<Placed> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let number = list(&slice["ports"]).iter().find_map(|port| port["port"].as_u64());
-    let Some(port) = number.and_then(|port| Port::new(u16::try_from(port).ok()?)) else {
-        return Vec::new();
-    };
+    let ports: Vec<(Option<PortName>, Port)> =
+        list(&slice["ports"]).iter().filter_map(port).collect();
     let ready =
         list(&slice["endpoints"]).into_iter().filter(|one| one["conditions"]["ready"] != false);
     let addresses = ready.flat_map(|one| list(&one["addresses"]));
     let ips = addresses.filter_map(|address| address.as_str()?.parse::<IpAddr>().ok());
-    ips.map(|ip| Endpoint { ip: Ip(ip), port }).collect()
+    let placed = ips.flat_map(|ip| {
+        ports.iter().enumerate().map(move |(index, (name, port))| Placed {
+            endpoint: Endpoint { ip: Ip(ip), port: *port },
+            port: name.clone(),
+            is_first: index == 0,
+        })
+    });
+    placed.collect()
+}
+
+/// The only port of a Service may have no name. Ports without a number mean all of them, which nobody
+/// can be sent to; datagrams are not for us.
+fn port(port: &Value) -> Option<(Option<PortName>, Port)> {
+    if port["protocol"].as_str().is_some_and(|protocol| protocol != "TCP") {
+        return None;
+    }
+    let number = Port::new(u16::try_from(port["port"].as_u64()?).ok()?)?;
+    let name = port["name"].as_str().filter(|name| !name.is_empty()).map(PortName::from);
+    Some((name, number))
 }
 
 #[cfg(test)]
@@ -172,14 +188,20 @@ mod tests {
         serde_json::from_value(json!({
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
             "metadata": {"name": name, "namespace": "shop", "labels": {SERVICE_LABEL: service}},
-            "addressType": "IPv4", "endpoints": endpoints, "ports": [{"name": "http", "port": 8080}],
+            "addressType": "IPv4", "endpoints": endpoints, "ports": [
+                {"name": "dns", "port": 53, "protocol": "UDP"},
+                {"name": "http", "port": 8080, "protocol": "TCP"},
+                {"name": "metrics", "port": 9090},
+                {"name": "any"},
+            ],
         }))
         .expect("an object")
     }
 
     fn shown(state: &State, service: &str) -> Vec<String> {
         let slices = state.slices.get(&service.parse::<ServiceName>().unwrap());
-        slices.into_iter().flat_map(BTreeMap::values).flatten().map(ToString::to_string).collect()
+        let placed = slices.into_iter().flat_map(BTreeMap::values).flatten();
+        placed.filter(|one| one.is_first).map(|one| one.endpoint.to_string()).collect()
     }
 
     /// proves: MSH-05
@@ -198,6 +220,9 @@ mod tests {
         );
         state.take(Told::All(vec![first.clone(), mk("other", "bank", json!([]))]));
         assert_eq!(shown(&state, "shop/books"), ["10.0.0.1:8080", "10.0.0.3:8080"]);
+        let all = state.slices.values().flat_map(BTreeMap::values).flatten();
+        let metrics = all.filter(|one| one.port == Some("metrics".into()) && !one.is_first);
+        assert_eq!(metrics.count(), 2, "every port of an instance is a place of its own");
         state.take(Told::Put(mk("books-2", "books", json!([{"addresses": ["10.0.0.9"]}]))));
         assert_eq!(shown(&state, "shop/books").len(), 3);
         let asked = state.take(Told::Failed("timeout".to_owned()));

@@ -1,6 +1,6 @@
 //! A provider that lives in memory and can be changed, and made to fail, at any time.
 use super::{EndpointsProvider, ProviderError};
-use crate::address::Endpoint;
+use crate::address::{Endpoint, Placed};
 use crate::announce::{Announcements, Announcer};
 use crate::names::ServiceName;
 use parking_lot::RwLock;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Whoever watches instances writes here; tests do too.
 pub struct MemoryProvider {
     name: String,
-    endpoints: RwLock<BTreeMap<ServiceName, Vec<Endpoint>>>,
+    endpoints: RwLock<BTreeMap<ServiceName, Vec<Placed>>>,
     failure: RwLock<Option<String>>,
     announcer: Announcer<ServiceName>,
 }
@@ -24,8 +24,13 @@ impl MemoryProvider {
         }
     }
 
-    /// Replaces all endpoints of a service; none takes the service away.
+    /// Replaces all endpoints of a service with one port; none takes the service away.
     pub fn set(&self, service: &ServiceName, endpoints: Vec<Endpoint>) {
+        self.set_ports(service, endpoints.into_iter().map(Placed::from).collect());
+    }
+
+    /// The same for one with several.
+    pub fn set_ports(&self, service: &ServiceName, endpoints: Vec<Placed>) {
         let mut all = self.endpoints.write();
         let old = match endpoints.is_empty() {
             true => all.remove(service),
@@ -49,7 +54,7 @@ impl EndpointsProvider for MemoryProvider {
         &self.name
     }
 
-    async fn list_endpoints(&self, service: &ServiceName) -> Result<Vec<Endpoint>, ProviderError> {
+    async fn list_endpoints(&self, service: &ServiceName) -> Result<Vec<Placed>, ProviderError> {
         if let Some(reason) = self.failure.read().clone() {
             return Err(ProviderError { provider: self.name.clone(), reason });
         }

@@ -10,7 +10,7 @@ mod memory;
 pub use kubernetes::KubernetesProvider;
 pub use memory::MemoryProvider;
 
-use crate::address::Endpoint;
+use crate::address::Placed;
 use crate::announce::Announcements;
 use crate::names::ServiceName;
 
@@ -28,8 +28,8 @@ pub trait EndpointsProvider: Send + Sync + 'static {
     /// Unique among the providers of a catalog; people see it in the status.
     fn name(&self) -> &str;
 
-    /// An unknown service has no endpoints; that is no error.
-    async fn list_endpoints(&self, service: &ServiceName) -> Result<Vec<Endpoint>, ProviderError>;
+    /// Of all its ports. An unknown service has no endpoints; that is no error.
+    async fn list_endpoints(&self, service: &ServiceName) -> Result<Vec<Placed>, ProviderError>;
 
     /// Names each service whose endpoints changed. A provider that cannot tell announces what it
     /// was asked for whenever it looked again.

@@ -142,7 +142,7 @@ mod tests {
     }
 
     fn mk_service(text: &str) -> Service {
-        let ports = BTreeSet::from(["http".into()]);
+        let ports = vec!["http".into()];
         Service { name: name(text), ports, encrypted: false, traffic: TrafficSettings::default() }
     }
 

@@ -7,7 +7,7 @@ mod memory;
 pub use memory::MemoryTopology;
 
 use crate::announce::Announcements;
-use crate::names::{PortName, ServiceName};
+use crate::names::{Destination, PortName, ServiceName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -32,11 +32,70 @@ pub trait MeshTopology: Send + Sync + 'static {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
     pub name: ServiceName,
-    /// A service without ports takes no traffic.
-    pub ports: BTreeSet<PortName>,
+    /// As declared, each once; a service without ports takes no traffic. The first is meant where none
+    /// is named.
+    pub ports: Vec<ServicePort>,
     /// Callers and instances prove to each other who they are.
     pub encrypted: bool,
     pub traffic: TrafficSettings,
+}
+
+impl Service {
+    /// A port by either of its names.
+    pub fn port(&self, name: &PortName) -> Option<&ServicePort> {
+        self.ports.iter().find(|port| port.is_called(name))
+    }
+
+    /// How proxies know one of its ports: the first by the service alone.
+    pub fn destination(&self, port: &ServicePort) -> Destination {
+        let is_first = self.ports.first().is_some_and(|first| first.name == port.name);
+        let port = (!is_first).then(|| port.name.clone());
+        Destination { service: self.name.clone(), port }
+    }
+}
+
+/// A port of a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServicePort {
+    /// What declarations compare: the number, as they know it.
+    pub name: PortName,
+    /// What it was called; those who run instances speak of it by that.
+    pub label: PortName,
+    pub protocol: AppProtocol,
+}
+
+impl ServicePort {
+    pub fn is_called(&self, name: &PortName) -> bool {
+        self.name == *name || self.label == *name
+    }
+}
+
+/// One that takes requests.
+impl From<&str> for ServicePort {
+    fn from(name: &str) -> Self {
+        Self { name: name.into(), label: name.into(), protocol: AppProtocol::Http }
+    }
+}
+
+/// What is spoken on a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum AppProtocol {
+    #[default]
+    Http,
+    /// From the first byte, as gRPC needs it.
+    Http2,
+    /// Anything: connections are passed on as they are.
+    Tcp,
+}
+
+impl AppProtocol {
+    /// Whether there are requests that can be told apart.
+    pub fn has_requests(self) -> bool {
+        match self {
+            Self::Http | Self::Http2 => true,
+            Self::Tcp => false,
+        }
+    }
 }
 
 /// How calls to a service behave. Absent means: as the proxy does by itself.
@@ -61,7 +120,7 @@ pub struct HealthCheck {
     pub healthy_threshold: u32,
 }
 
-/// Repeats a request that failed before anything was answered.
+/// Repeats a request that failed before it was worked on, and one that took longer than an attempt may.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retries {
     pub attempts: u32,
@@ -101,8 +160,22 @@ pub struct TrafficTarget {
     pub destination: ServiceName,
     /// Empty means nobody.
     pub sources: BTreeSet<ServiceName>,
-    /// What the sources may ask for; `None` is everything, an empty list is nothing.
+    /// The ports that it opens to them; `None` is every port.
+    pub ports: Option<BTreeSet<PortName>>,
+    /// What the sources may ask for where there are requests; `None` is everything, an empty list is
+    /// nothing.
     pub rules: Option<Vec<HttpMatch>>,
+    /// Whether they may connect to ports that take anything.
+    pub connections: bool,
+}
+
+impl TrafficTarget {
+    /// Whether it opens this port to its sources; `None` is a port of which nothing is known.
+    pub fn opens(&self, port: Option<&ServicePort>) -> bool {
+        let Some(port) = port else { return self.ports.is_none() };
+        let is_meant = self.ports.as_ref().is_none_or(|ports| ports.contains(&port.name));
+        is_meant && (port.protocol.has_requests() || self.connections)
+    }
 }
 
 /// What a request looks like: all that is given must hold.

@@ -23,9 +23,9 @@ pub struct Mailbox {
 }
 
 impl Mailbox {
-    pub fn endpoints_changed(&self, name: &Arc<str>, at: Instant) {
+    pub fn endpoints_changed(&self, names: &[Arc<str>], at: Instant) {
         let mut pending = self.pending.lock();
-        pending.endpoints.insert(Arc::clone(name));
+        pending.endpoints.extend(names.iter().cloned());
         pending.since.get_or_insert(at);
         drop(pending);
         self.wake.notify_one();
@@ -59,11 +59,11 @@ mod tests {
     #[tokio::test]
     async fn latest_wins() {
         let mailbox = Mailbox::default();
-        let (a, b) = (Arc::from("a"), Arc::from("b"));
+        let (a, b): (Arc<str>, Arc<str>) = (Arc::from("a"), Arc::from("b"));
         let first = Instant::now();
         for _ in 0..1000 {
-            mailbox.endpoints_changed(&a, first);
-            mailbox.endpoints_changed(&b, Instant::now());
+            mailbox.endpoints_changed(std::slice::from_ref(&a), first);
+            mailbox.endpoints_changed(std::slice::from_ref(&b), Instant::now());
             mailbox.config_changed(Instant::now());
         }
         let pending = mailbox.next().await;

@@ -93,6 +93,8 @@ pub struct Subscription {
     again: BTreeSet<Arc<str>>,
     must_answer: bool,
     nonce: u64,
+    /// The client has asked before, on this stream.
+    has_begun: bool,
     is_outstanding: bool,
     progress: Progress,
 }
@@ -111,6 +113,7 @@ impl Subscription {
             again: BTreeSet::new(),
             must_answer: false,
             nonce: 0,
+            has_begun: false,
             is_outstanding: false,
             progress: Progress::default(),
         }
@@ -139,8 +142,9 @@ impl Subscription {
         }
         let changed = match self.protocol {
             Protocol::StateOfTheWorld => self.replace_names(&request.names, is_start),
-            Protocol::Delta => self.adjust_names(request, is_start && self.nonce == 0),
+            Protocol::Delta => self.adjust_names(request, !self.has_begun),
         };
+        self.has_begun = true;
         self.recount();
         changed
     }
@@ -282,6 +286,12 @@ impl Subscription {
             self.wildcard = true;
             self.must_answer = true;
             self.dirty = Dirty::All;
+        }
+        if self.wildcard {
+            // Whoever lets go of a name and still wants everything does not know whether it is part of
+            // that: it is told.
+            let gone = request.unsubscribe.iter().filter(|name| *name != WILDCARD);
+            self.mark(&gone.map(|name| name.as_str().into()).collect(), None);
         }
         if explicit(&request.unsubscribe) && self.wildcard {
             self.wildcard = false;

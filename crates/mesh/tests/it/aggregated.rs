@@ -3,6 +3,7 @@ use crate::backend::Backend;
 use crate::control_plane::{Mesh, Server, name};
 use crate::envoy::Envoy;
 use crate::wait::until;
+use orrery_mesh::control::Options;
 use orrery_mesh::envoy::Mode;
 use orrery_mesh::topology::{HttpMatch, TrafficSplit, TrafficTarget};
 use orrery_mesh::xds::{Kind, Nack};
@@ -73,6 +74,8 @@ impl World {
             name: "readers".to_owned(),
             destination: name("shop/books"),
             sources: sources.iter().map(|source| name(source)).collect(),
+            ports: None,
+            connections: false,
             rules: path_regex.map(|path| vec![rule(path)]),
         });
     }
@@ -186,4 +189,43 @@ async fn services_come_and_go_and_clusters_go_last() {
 #[tokio::test]
 async fn services_come_and_go_and_clusters_go_last_in_delta() {
     comings_and_goings(Mode::AggregatedDelta).await;
+}
+
+/// On whole states it is sent everything again; on differences it says what it holds, and is sent the rest.
+async fn away_and_back(mode: Mode) {
+    let mut world = World::start(mode).await;
+    world.answers("/", (200, "v1")).await;
+    let address = world.server.address;
+    world.server.stop().await;
+    for _ in 0..50 {
+        let answer = world.envoy.get("books", "/").await;
+        assert_eq!(answer, (200, "v1".to_owned()), "on the last good config");
+    }
+    world.mesh.split("shop/books", &[("shop/v2", 1)]);
+    world.mesh.topology.remove_service(&name("shop/v1"));
+    world.server = world.mesh.serve_at(address, Options::default()).await;
+    until("traffic follows the new control plane", async || {
+        let (status, body) = world.envoy.get("books", "/").await;
+        assert_eq!(status, 200, "no request fails in between");
+        body == "v2"
+    })
+    .await;
+    until("what went meanwhile is gone", async || {
+        let clusters = world.envoy.admin("/clusters").await;
+        clusters.is_some_and(|(_, text)| !text.contains("shop/v1::"))
+    })
+    .await;
+    until("the new control plane sees it", async || world.server.all_current()).await;
+}
+
+/// proves: MSH-07
+#[tokio::test]
+async fn the_control_plane_goes_and_comes_back() {
+    away_and_back(Mode::Aggregated).await;
+}
+
+/// proves: MSH-07
+#[tokio::test]
+async fn the_control_plane_goes_and_comes_back_in_delta() {
+    away_and_back(Mode::AggregatedDelta).await;
 }

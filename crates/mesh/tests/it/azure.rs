@@ -34,6 +34,8 @@ struct Inside {
     /// By path.
     resources: BTreeMap<String, Value>,
     logins: usize,
+    /// Everything that was asked with a token that counts.
+    asked: Vec<String>,
     /// Answers in the place of the next one.
     instead: Option<(StatusCode, Option<&'static str>)>,
 }
@@ -59,7 +61,7 @@ impl Cloud {
             |kind: &str| format!("{GROUP}/Microsoft.Network/networkInterfaces/{name}-{kind}");
         self.put(
             &format!("{GROUP}/Microsoft.Compute/virtualMachines/{name}"),
-            json!({"properties": {"networkProfile": {"networkInterfaces": [
+            json!({"properties": {"instanceView": state("running"), "networkProfile": {"networkInterfaces": [
                 {"id": interface("second"), "properties": {"primary": false}},
                 {"id": interface("first"), "properties": {"primary": true}},
             ]}}}),
@@ -78,6 +80,25 @@ impl Cloud {
         let bindings = Arc::new(Fixed { uris: uris.to_vec(), announcer: Announcer::default() });
         AzureProvider::new("one", Manager::new(credentials), bindings)
     }
+}
+
+fn state(power: &str) -> Value {
+    json!({"statuses": [
+        {"code": "ProvisioningState/succeeded", "level": "Info"},
+        {"code": format!("PowerState/{power}"), "level": "Info"},
+    ]})
+}
+
+/// A machine of a scale set in a list of machines.
+fn member(id: &str, power: &str) -> Value {
+    json!({"id": id, "properties": {"instanceView": state(power)}})
+}
+
+/// Its interface in a list of interfaces; the Resource Manager spells ids in several ways.
+fn interface_in(machine: &str, ip: &str, primary: bool) -> Value {
+    let mut interface = interface_of(ip, primary);
+    interface["properties"]["virtualMachine"] = json!({"id": machine.to_uppercase()});
+    interface
 }
 
 fn interface_of(ip: &str, primary: bool) -> Value {
@@ -107,7 +128,9 @@ async fn answer(State(state): State<Arc<Mutex<Inside>>>, request: Request<Body>)
         return (StatusCode::UNAUTHORIZED, json!({"error": {"message": "who?"}}).to_string())
             .into_response();
     }
-    assert!(query.is_some_and(|query| query.contains("api-version=")), "{path} needs a version");
+    let query = query.unwrap_or_default();
+    assert!(query.contains("api-version="), "{path} needs a version");
+    inside.asked.push(format!("{path}?{query}"));
     match inside.resources.get(&path) {
         Some(value) => value.to_string().into_response(),
         None => {
@@ -145,7 +168,10 @@ impl Bindings for Fixed {
         assert_eq!(provider, "one");
         let port = Port::new(8080).expect("a port");
         let is_bound = service.name() == "books";
-        is_bound.then(|| Binding { resource_uris: self.uris.clone(), port }).into_iter().collect()
+        is_bound
+            .then(|| Binding { resource_uris: self.uris.clone(), port, name: None })
+            .into_iter()
+            .collect()
     }
 
     fn services(&self) -> BTreeSet<ServiceName> {
@@ -169,7 +195,7 @@ fn vm(name: &str) -> String {
 
 async fn listed(provider: &AzureProvider) -> Result<Vec<String>, String> {
     let found = provider.list_endpoints(&books()).await.map_err(|error| error.reason)?;
-    Ok(found.iter().map(ToString::to_string).collect())
+    Ok(found.iter().map(|one| one.endpoint.to_string()).collect())
 }
 
 /// proves: MSH-05
@@ -177,23 +203,77 @@ async fn listed(provider: &AzureProvider) -> Result<Vec<String>, String> {
 async fn machines_and_scale_sets_become_addresses() {
     let cloud = Cloud::start().await;
     cloud.put_machine("one", "10.0.0.4");
+    cloud.put_machine("off", "10.0.0.5");
+    cloud.state.lock().resources.get_mut(&vm("off")).expect("it is there")["properties"]["instanceView"] =
+        state("deallocated");
     let set = format!("{GROUP}/Microsoft.Compute/virtualMachineScaleSets/baz");
+    cloud.put(&set, json!({"properties": {"orchestrationMode": "Uniform"}}));
+    let member_id = |number: u8| format!("{set}/virtualMachines/{number}");
+    cloud.put(
+        &format!("{set}/virtualMachines"),
+        json!({"value": [
+            member(&member_id(0), "running"), member(&member_id(1), "running"),
+            member(&member_id(2), "stopped"),
+        ]}),
+    );
     let interfaces = format!("{set}/networkInterfaces");
     cloud.put(
         &interfaces,
         json!({
-            "value": [interface_of("10.0.1.1", true), interface_of("10.0.1.9", false)],
+            "value": [
+                interface_in(&member_id(0), "10.0.1.1", true),
+                interface_in(&member_id(0), "10.0.1.9", false),
+                interface_in(&member_id(2), "10.0.1.3", true),
+            ],
             "nextLink": format!("{}{interfaces}/page-2?api-version=2018-10-01", cloud.url),
         }),
     );
-    cloud.put(&format!("{interfaces}/page-2"), json!({"value": [interface_of("10.0.1.2", true)]}));
-    let provider = cloud.provider(SECRET, &[vm("one"), vm("gone"), set]);
+    let second = json!({"value": [interface_in(&member_id(1), "10.0.1.2", true)], "nextLink": ""});
+    cloud.put(&format!("{interfaces}/page-2"), second);
+    let provider = cloud.provider(SECRET, &[vm("one"), vm("off"), vm("gone"), set]);
     let expect = ["10.0.0.4:8080", "10.0.1.1:8080", "10.0.1.2:8080"];
     assert_eq!(listed(&provider).await.expect("listed"), expect);
     let other = provider.list_endpoints(&"shop/other".parse().expect("a name")).await;
     assert_eq!(other, Ok(vec![]), "an unknown service has no endpoints");
     listed(&provider).await.expect("listed");
     assert_eq!(cloud.state.lock().logins, 1, "one token serves many questions");
+}
+
+/// Machines of a flexible scale set are ordinary machines of its resource group.
+///
+/// proves: MSH-05
+#[tokio::test]
+async fn flexible_scale_sets_become_addresses() {
+    let cloud = Cloud::start().await;
+    let set = format!("{GROUP}/Microsoft.Compute/virtualMachineScaleSets/flex");
+    cloud.put(&set, json!({"properties": {"orchestrationMode": "Flexible"}}));
+    let machines = format!("{GROUP}/Microsoft.Compute/virtualMachines");
+    cloud.put(
+        &machines,
+        json!({
+            "value": [member(&vm("flex_1"), "running"), member(&vm("flex_2"), "deallocating")],
+            "nextLink": format!("{}{machines}/page-2?api-version=2024-07-01", cloud.url),
+        }),
+    );
+    cloud.put(&format!("{machines}/page-2"), json!({"value": [member(&vm("flex_3"), "running")]}));
+    cloud.put(
+        &format!("{GROUP}/Microsoft.Network/networkInterfaces"),
+        json!({"value": [
+            interface_in(&vm("flex_1"), "10.0.2.1", true), interface_in(&vm("flex_2"), "10.0.2.2", true),
+            interface_in(&vm("flex_3"), "10.0.2.3", true), interface_in(&vm("other"), "10.0.2.4", true),
+            interface_of("10.0.2.5", true),
+        ]}),
+    );
+    let provider = cloud.provider(SECRET, std::slice::from_ref(&set));
+    assert_eq!(listed(&provider).await.expect("listed"), ["10.0.2.1:8080", "10.0.2.3:8080"]);
+    let asked = cloud.state.lock().asked.clone();
+    let filter = format!("'virtualMachineScaleSet/id' eq '{set}'");
+    let filter = filter.replace('\'', "%27").replace('/', "%2F").replace(' ', "%20");
+    let wanted =
+        format!("{machines}?api-version=2024-07-01&%24filter={filter}&%24expand=instanceView");
+    assert!(asked.contains(&wanted), "{wanted} in {asked:#?}");
+    cloud.state.lock().resources.remove(&set);
+    assert_eq!(listed(&provider).await.expect("listed"), [""; 0], "a set that is gone has none");
 }
 
 #[tokio::test]
@@ -216,14 +296,16 @@ async fn failures_say_what_they_are_and_a_throttled_subscription_is_left_alone()
     assert!(error.contains("asked to wait"), "{error}");
     until("the wait is over", async || listed(&provider).await.is_ok()).await;
 
-    // A token that was withdrawn is fetched anew.
+    // A token that was withdrawn is fetched anew, and the question asked again.
+    let logins = cloud.state.lock().logins;
     cloud.state.lock().instead = Some((StatusCode::UNAUTHORIZED, None));
-    assert!(listed(&provider).await.is_err());
     assert_eq!(listed(&provider).await.expect("again"), ["10.0.0.4:8080"]);
+    assert_eq!(cloud.state.lock().logins, logins + 1);
 
     let set = format!("{GROUP}/Microsoft.Compute/virtualMachineScaleSets/evil");
+    cloud.put(&set, json!({"properties": {}}));
     let page = json!({"value": [], "nextLink": "https://evil.example.org/steal"});
-    cloud.put(&format!("{set}/networkInterfaces"), page);
+    cloud.put(&format!("{set}/virtualMachines"), page);
     let error = listed(&cloud.provider(SECRET, &[set])).await.expect_err("not followed");
     assert!(error.contains("not the Resource Manager"), "{error}");
 }

@@ -3,16 +3,19 @@ use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::service::TowerToHyperService;
 use orrery_mesh::Peer;
-use orrery_mesh::address::Endpoint;
+use orrery_mesh::address::{Endpoint, Placed};
 use orrery_mesh::catalog::{Catalog as _, CatalogParts, ServiceCatalog};
 use orrery_mesh::control::{Control, Options, ProxyStatus};
-use orrery_mesh::envoy::{Bootstrap, Mode, TlsPaths};
+use orrery_mesh::envoy::{Bootstrap, Mode, PortBootstrap, TlsPaths};
 use orrery_mesh::grpc::{AggregatedService, EndpointService};
 use orrery_mesh::names::ServiceName;
 use orrery_mesh::providers::MemoryProvider;
 use orrery_mesh::secrets::{CertificateBundle, MemorySecrets};
-use orrery_mesh::topology::{Backend, MemoryTopology, Service, TrafficSettings, TrafficSplit};
+use orrery_mesh::topology::{
+    AppProtocol, Backend, MemoryTopology, Service, ServicePort, TrafficSettings, TrafficSplit,
+};
 use orrery_pki::{Authority, ClientAuth, Identity, IssueRequest, Issued, Role, Validity};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -75,6 +78,39 @@ impl Mesh {
         });
     }
 
+    /// With these ports; `5432!` takes anything.
+    pub fn declare_ports(&self, service: &str, encrypted: bool, ports: &[&str]) {
+        let port = |text: &&str| match text.strip_suffix('!') {
+            Some(tcp) => ServicePort { protocol: AppProtocol::Tcp, ..tcp.into() },
+            None => (*text).into(),
+        };
+        self.topology.put_service(Service {
+            name: name(service),
+            ports: ports.iter().map(port).collect(),
+            encrypted,
+            traffic: TrafficSettings::default(),
+        });
+    }
+
+    pub fn declare_with(&self, service: &str, traffic: TrafficSettings) {
+        self.topology.put_service(Service {
+            name: name(service),
+            ports: vec!["http".into()],
+            encrypted: false,
+            traffic,
+        });
+    }
+
+    /// One endpoint for each of these ports; the first of them is the service's first.
+    pub fn place_ports(&self, service: &str, placed: &[(&str, Endpoint)]) {
+        let placed = placed.iter().enumerate().map(|(index, (port, endpoint))| Placed {
+            endpoint: *endpoint,
+            port: Some((*port).into()),
+            is_first: index == 0,
+        });
+        self.provider.set_ports(&name(service), placed.collect());
+    }
+
     pub fn place(&self, service: &str, endpoints: &[Endpoint]) {
         self.provider.set(&name(service), endpoints.to_vec());
     }
@@ -123,11 +159,13 @@ impl Mesh {
                 root: path(files.root),
                 certificate: path(files.certificate),
                 key: path(files.key),
+                followed: None,
                 server_name: SERVER.to_owned(),
             }),
             outbound: ([127, 0, 0, 1], 0).into(),
-            inbound: None,
-            endpoint_port: None,
+            first: PortBootstrap::default(),
+            ports: BTreeMap::new(),
+            connect: BTreeMap::new(),
             admin: None,
             mode,
         }

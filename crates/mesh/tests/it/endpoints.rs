@@ -5,6 +5,7 @@ use crate::envoy::Envoy;
 use crate::wait::until;
 use orrery_mesh::catalog::Catalog as _;
 use orrery_mesh::envoy::Mode;
+use orrery_mesh::names::Destination;
 
 fn books_only() -> Mode {
     Mode::EndpointsOnly { destination: name("shop/books") }
@@ -42,9 +43,9 @@ async fn a_connected_envoy_is_an_endpoint_of_its_service_while_its_stream_lives(
     let mesh = Mesh::new(&["shop/web", "shop/books"]);
     let server = mesh.serve().await;
     let mut bootstrap = mesh.bootstrap("shop/web", server.address, books_only());
-    bootstrap.endpoint_port = Some(4711);
+    bootstrap.first.announce = Some(4711);
     let envoy = Envoy::start(bootstrap).await;
-    let web = name("shop/web");
+    let web = Destination::first(&name("shop/web"));
     let announced = || server.catalog.endpoints_of(&web).iter().map(ToString::to_string).collect();
     until("it is announced", async || {
         let announced: Vec<String> = announced();

@@ -58,6 +58,11 @@ impl Envoy {
         until_some("the inbound listener", async || listener(self.admin, "inbound").await).await
     }
 
+    /// Where a listener is by now, by the beginning of its name; it may be open or not.
+    pub async fn listener(&self, name: &str) -> Option<SocketAddr> {
+        listener(self.admin, name).await
+    }
+
     /// A request through the proxy to a service.
     pub async fn get(&self, host: &str, path: &str) -> http::Answer {
         http::get(self.outbound, host, path).await.expect("Envoy answers")

@@ -112,7 +112,7 @@ async fn slices_of_a_cluster_are_followed() {
     let books: ServiceName = "shop/books".parse().expect("a name");
     let listed = async || -> Vec<String> {
         let found = provider.list_endpoints(&books).await.unwrap_or_default();
-        found.iter().map(ToString::to_string).collect()
+        found.iter().map(|one| one.endpoint.to_string()).collect()
     };
     assert_eq!(listed().await, ["10.0.0.1:8080"], "the first answer waits for the first list");
     until("another slice is seen", async || {

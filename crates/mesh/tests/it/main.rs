@@ -2,12 +2,16 @@
 mod aggregated;
 mod azure;
 mod backend;
+mod connections;
 mod control_plane;
+mod delta;
 mod endpoints;
 mod envoy;
+mod failing;
 mod http;
 mod kubernetes;
 mod layers;
 mod mutual;
+mod ports;
 mod streams;
 mod wait;

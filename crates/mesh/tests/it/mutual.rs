@@ -33,7 +33,7 @@ impl World {
         let app = Backend::start("app").await;
         let server = mesh.serve().await;
         let mut bootstrap = mesh.bootstrap("shop/books", server.address, mode.clone());
-        bootstrap.inbound = Some((([127, 0, 0, 1], 0).into(), app.endpoint.socket_addr()));
+        bootstrap.first.inbound = Some((([127, 0, 0, 1], 0).into(), app.endpoint.socket_addr()));
         let books = Envoy::start(bootstrap).await;
         let inbound = books.inbound().await;
         mesh.place("shop/books", &[Endpoint::of(inbound).expect("a real port")]);
@@ -60,7 +60,9 @@ impl World {
             name: "books".to_owned(),
             destination: name("shop/books"),
             sources: sources.iter().map(|source| name(source)).collect(),
+            ports: None,
             rules: None,
+            connections: false,
         });
     }
 }

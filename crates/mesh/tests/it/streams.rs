@@ -1,6 +1,7 @@
 //! The services as a plain gRPC client sees them: identities, limits and broken requests.
 use crate::control_plane::{Mesh, Server};
 use crate::wait::until;
+use bytes::{Buf as _, BufMut as _};
 use envoy_types::pb::envoy::config::core::v3::Node;
 use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
 use envoy_types::pb::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
@@ -9,16 +10,18 @@ use hyper_util::rt::TokioIo;
 use orrery_mesh::control::Options;
 use orrery_mesh::xds::Kind;
 use orrery_pki::{Issued, Role};
+use prost::Message as _;
 use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio_rustls::TlsConnector;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status, Streaming};
 
 /// A client with this certificate.
-async fn channel(server: &Server, issued: &Issued) -> Channel {
+pub async fn channel(server: &Server, issued: &Issued) -> Channel {
     let config = issued.material().expect("usable material").client_config();
     let address = server.address;
     let connect = tower::service_fn(move |_| {
@@ -33,7 +36,7 @@ async fn channel(server: &Server, issued: &Issued) -> Channel {
     endpoint.connect_with_connector(connect).await.expect("connect")
 }
 
-fn node(cluster: &str) -> Option<Node> {
+pub fn node(cluster: &str) -> Option<Node> {
     Some(Node { id: "test".to_owned(), cluster: cluster.to_owned(), ..Node::default() })
 }
 
@@ -138,6 +141,81 @@ async fn bad_requests_are_answered_and_the_others_go_on() {
     assert_eq!(unknown(&server), 1, "the status shows what was asked for in vain");
 
     let answer = answers.message().await.expect("an answer").expect("open");
+    assert_eq!(answer.resources.len(), 1);
+}
+
+/// Sends bytes as they are.
+struct Garbage;
+
+impl Codec for Garbage {
+    type Encode = Vec<u8>;
+    type Decode = ();
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl Encoder for Garbage {
+    type Item = Vec<u8>;
+    type Error = Status;
+
+    fn encode(&mut self, item: Vec<u8>, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        to.put_slice(&item);
+        Ok(())
+    }
+}
+
+impl Decoder for Garbage {
+    type Item = ();
+    type Error = Status;
+
+    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<()>, Status> {
+        from.advance(from.remaining());
+        Ok(Some(()))
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_request_ends_its_own_stream_only() {
+    let mesh = mesh();
+    let server = mesh.serve().await;
+    let channel = channel(&server, &mesh.issue(Role::Proxy, "web.shop")).await;
+    let good = request("shop/web", Kind::Endpoints, &["shop/books"]);
+    let (_good, mut answers) = endpoints(channel.clone(), good.clone()).await.expect("opens");
+    answers.message().await.expect("an answer").expect("open");
+
+    let path = "/envoy.service.endpoint.v3.EndpointDiscoveryService/StreamEndpoints";
+    for first in [vec![], vec![good.encode_to_vec()]] {
+        let mut grpc = tonic::client::Grpc::new(channel.clone());
+        grpc.ready().await.expect("connected");
+        let messages = first.into_iter().chain([vec![0xff; 64]]);
+        let sent = tonic::Request::new(tokio_stream::iter(messages.collect::<Vec<_>>()));
+        let outcome = grpc.streaming(sent, path.parse().expect("a path"), Garbage).await;
+        let status = match outcome {
+            Err(status) => status,
+            Ok(answers) => {
+                let mut answers = answers.into_inner();
+                loop {
+                    match answers.message().await {
+                        Ok(Some(())) => {}
+                        Ok(None) => panic!("it ended well"),
+                        Err(status) => break status,
+                    }
+                }
+            }
+        };
+        assert_eq!(status.code(), Code::InvalidArgument, "{status}");
+    }
+    let at = orrery_mesh::address::Endpoint::of(([127, 0, 0, 1], 7).into()).expect("a port");
+    mesh.place("shop/books", &[at]);
+    let answer = answers.message().await.expect("the other stream goes on").expect("open");
     assert_eq!(answer.resources.len(), 1);
 }
 

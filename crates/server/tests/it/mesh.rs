@@ -158,7 +158,7 @@ async fn bad_declarations_say_what_is_wrong() {
         ),
         ("zero", json!([{"service": "v1", "weight": 0}]), "gives no backend any weight"),
         ("nowhere", json!([{"service": "nowhere", "weight": 1}]), "does not exist (yet)"),
-        ("ports", json!([{"service": "odd", "weight": 1}]), "lacks a port"),
+        ("ports", json!([{"service": "odd", "weight": 1}]), "lacks port 80"),
         ("first", json!([{"service": "v1", "weight": 1}]), "both divide"),
     ];
     for (name, backends, _) in &cases {
@@ -186,6 +186,46 @@ async fn bad_declarations_say_what_is_wrong() {
     let at = format!("{}/nobody", path("access", "v1alpha3", "traffictargets"));
     says(&world, &at, "allows nobody").await;
     says(&world, &at, "no HTTPRouteGroup").await;
+}
+
+/// Ports that take connections, and datagrams.
+#[tokio::test]
+async fn ports_and_datagrams_say_what_is_wrong() {
+    let world = world().await;
+    let tcp = json!([{"name": "pg", "port": 5432, "protocol": "tcp"}]);
+    declare_service(&world, "db", &tcp).await;
+    declare_service(&world, "web", &json!([{"name": "http", "port": 5432}])).await;
+    let services = "/apis/mesh.orrery.dev/v1/namespaces/shop/meshservices";
+    let bad = json!({
+        "apiVersion": "mesh.orrery.dev/v1", "kind": "MeshService", "metadata": {"name": "bad"},
+        "spec": {"ports": [{"name": "a", "port": 1, "protocol": "quic"}]},
+    });
+    let refused = world.post(services, &bad).await;
+    assert!(refused.code.as_u16() == 422 && refused.text.contains("protocol"), "{}", refused.text);
+
+    let splits = path("split", "v1alpha4", "trafficsplits");
+    let to_web = json!([{"service": "web", "weight": 1}]);
+    world.post(&splits, &split("v1alpha4", "odd", "db", &to_web)).await.expect(201);
+    says(&world, &format!("{splits}/odd"), "speaks another protocol").await;
+
+    let routes = json!({"spec": {"matches": [{"name": "all"}]}});
+    let routes = object("specs", "v1alpha4", "HTTPRouteGroup", "all", &routes);
+    world.post(&path("specs", "v1alpha4", "httproutegroups"), &routes).await.expect(201);
+    let target = json!({"spec": {
+        "destination": {"kind": "ServiceAccount", "name": "db"},
+        "sources": [{"kind": "ServiceAccount", "name": "web"}],
+        "rules": [{"kind": "HTTPRouteGroup", "name": "all"}],
+    }});
+    let target = object("access", "v1alpha4", "TrafficTarget", "http", &target);
+    let targets = path("access", "v1alpha4", "traffictargets");
+    world.post(&targets, &target).await.expect(201);
+    says(&world, &format!("{targets}/http"), "only a TCPRoute allows").await;
+
+    let route = json!({"spec": {"matches": {"ports": [53]}}});
+    let route = object("specs", "v1alpha4", "UDPRoute", "dns", &route);
+    let udp = path("specs", "v1alpha4", "udproutes");
+    world.post(&udp, &route).await.expect(201);
+    says(&world, &format!("{udp}/dns"), "datagrams are not proxied").await;
 }
 
 /// The code path of a cluster, with our own dialect in the place of a Kubernetes.

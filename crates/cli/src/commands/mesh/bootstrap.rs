@@ -1,11 +1,20 @@
 //! `orrery mesh bootstrap`: the file an Envoy is started with.
-use crate::args::{BootstrapArguments, BootstrapFormat, Global};
+use crate::args::{BootstrapArguments, BootstrapFormat, Global, OfPort};
 use crate::connection::Target;
 use crate::output::print;
 use crate::paths;
 use anyhow::{Context as _, bail};
-use orrery_server::{Bootstrap, BootstrapMode, ControlPlane, ServiceName, TlsPaths};
+use orrery_server::{
+    Bootstrap, BootstrapMode, ControlPlane, Destination, FollowedFiles, PortBootstrap, PortName,
+    ServiceName, TlsPaths,
+};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
+
+/// What `orrery join` writes.
+const JOINED: (&str, &str) = ("certificate.pem", "key.pem");
 
 pub fn run(global: &Global, arguments: &BootstrapArguments) -> anyhow::Result<()> {
     let target = Target::find(global, &arguments.connection)?;
@@ -18,7 +27,29 @@ pub fn run(global: &Global, arguments: &BootstrapArguments) -> anyhow::Result<()
     match arguments.output {
         BootstrapFormat::Yaml => print::line(orrery_api::value_to_yaml(&config).trim_end()),
         BootstrapFormat::Json => print::line(&format!("{config:#}")),
+        BootstrapFormat::Workload => {
+            let workload = workload(arguments, &bootstrap.service, &config);
+            print::line(orrery_api::value_to_yaml(&workload).trim_end())
+        }
     }
+}
+
+/// Starts the program with the file beside it; each copy calls itself by its node.
+const START: &str = "exec \"$0\" --config-path \"$ORRERY_FILES/envoy.yaml\" \
+    --service-node \"$ORRERY_WORKLOAD@$ORRERY_NODE\" --use-dynamic-base-id --log-level warning";
+
+/// A Workload that runs the Envoy, with its bootstrap as a file.
+fn workload(arguments: &BootstrapArguments, service: &ServiceName, config: &Value) -> Value {
+    json!({
+        "apiVersion": "apps.orrery.dev/v1",
+        "kind": "Workload",
+        "metadata": { "name": format!("{}-proxy", service.name()), "project": service.project() },
+        "spec": {
+            "process": { "command": "/bin/sh", "args": ["-c", START, arguments.envoy] },
+            "placement": { "nodes": arguments.nodes },
+            "files": [{ "path": "envoy.yaml", "text": orrery_api::value_to_yaml(config) }],
+        },
+    })
 }
 
 fn bootstrap(
@@ -32,17 +63,53 @@ fn bootstrap(
         true => Some(tls_paths(arguments, &service, &control_plane)?),
         false => None,
     };
+    let mut ports = ports(arguments)?;
+    let connect = arguments.connect.iter().map(|(at, to)| {
+        let destination = Destination::within(project, to)?;
+        anyhow::Ok((*at, destination))
+    });
     Ok(Bootstrap {
-        instance: arguments.id.clone().unwrap_or_else(|| default_id(&service)),
+        instance: arguments.id.clone().unwrap_or_else(|| default_id(arguments, &service)),
         control_plane,
         tls,
         outbound: arguments.outbound,
-        inbound: arguments.inbound.zip(arguments.instance),
-        endpoint_port: arguments.announce,
+        first: ports.remove(&None).unwrap_or_default(),
+        ports: ports.into_iter().filter_map(|(name, port)| Some((PortName(name?), port))).collect(),
+        connect: connect.collect::<Result<_, _>>()?,
         admin: arguments.admin,
         mode: mode(arguments, project)?,
         service,
     })
+}
+
+/// What is asked for by port; `None` is the first.
+fn ports(
+    arguments: &BootstrapArguments,
+) -> anyhow::Result<BTreeMap<Option<String>, PortBootstrap>> {
+    let mut ports: BTreeMap<Option<String>, PortBootstrap> = BTreeMap::new();
+    let name = |port: &Option<String>| port.clone().unwrap_or_else(|| "the first".to_owned());
+    for announced in &arguments.announce {
+        let port = ports.entry(announced.port.clone()).or_default();
+        if port.announce.replace(announced.value.get()).is_some() {
+            bail!("--announce is given twice for port {}", name(&announced.port));
+        }
+    }
+    for listen in &arguments.inbound {
+        let same = |one: &&OfPort<SocketAddr>| one.port == listen.port;
+        let Some(instance) = arguments.instance.iter().find(same) else {
+            bail!("--inbound for port {} needs an --instance", name(&listen.port));
+        };
+        let port = ports.entry(listen.port.clone()).or_default();
+        if port.inbound.replace((listen.value, instance.value)).is_some() {
+            bail!("--inbound is given twice for port {}", name(&listen.port));
+        }
+    }
+    let lonely =
+        |one: &&OfPort<SocketAddr>| !arguments.inbound.iter().any(|in_| in_.port == one.port);
+    if let Some(instance) = arguments.instance.iter().find(lonely) {
+        bail!("--instance for port {} needs an --inbound", name(&instance.port));
+    }
+    Ok(ports)
 }
 
 fn mode(arguments: &BootstrapArguments, project: &str) -> anyhow::Result<BootstrapMode> {
@@ -84,11 +151,18 @@ fn tls_paths(
             .with_context(|| format!("find the folder {}", folder.display()))?,
         None => paths::data(None)?.join("proxies"),
     };
-    let name = format!("proxy-{}.{}", service.name(), service.project());
+    let (certificate, key) = match folder.join(JOINED.0).exists() {
+        true => (JOINED.0.to_owned(), JOINED.1.to_owned()),
+        false => {
+            let name = format!("proxy-{}.{}", service.name(), service.project());
+            (format!("{name}.pem"), format!("{name}-key.pem"))
+        }
+    };
     Ok(TlsPaths {
         root: folder.join("ca.pem"),
-        certificate: folder.join(format!("{name}.pem")),
-        key: folder.join(format!("{name}-key.pem")),
+        certificate: folder.join(certificate),
+        key: folder.join(key),
+        followed: Some(FollowedFiles::in_folder(&folder)).filter(FollowedFiles::exist),
         server_name: arguments.server_name.clone().unwrap_or_else(|| control_plane.host.clone()),
     })
 }
@@ -105,7 +179,11 @@ fn warn_of_missing(tls: &TlsPaths) {
     }
 }
 
-fn default_id(service: &ServiceName) -> String {
+/// None for a workload: each of its copies has a name already.
+fn default_id(arguments: &BootstrapArguments, service: &ServiceName) -> String {
+    if arguments.output == BootstrapFormat::Workload {
+        return String::new();
+    }
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     format!("{}.{}@{host}", service.name(), service.project())
 }

@@ -62,7 +62,9 @@ fn refusals_of(proxy: &Value) -> Vec<String> {
     let unknown = items(proxy, "/status/unknownTypes").iter().filter_map(Value::as_str);
     let unknown =
         unknown.map(|name| format!("\n{service} {instance} asked for {name}, which is not served"));
-    refused.map(line).chain(unknown).collect()
+    let findings = items(proxy, "/status/findings").iter().filter_map(Value::as_str);
+    let findings = findings.map(|text| format!("\n{service} {instance}: {text}"));
+    refused.map(line).chain(unknown).chain(findings).collect()
 }
 
 #[cfg(test)]
@@ -75,7 +77,7 @@ mod tests {
         let proxy = json!({
             "metadata": {"name": "x", "project": "shop"},
             "spec": {"service": "books", "instance": "one"},
-            "status": {"state": "Refused", "unknownTypes": ["t"], "configs": [
+            "status": {"state": "Refused", "unknownTypes": ["t"], "findings": ["why"], "configs": [
                 {"type": "clusters", "wanted": "0123456789", "sent": "0123456789", "acked": "0123456789", "convergenceMs": 12},
                 {"type": "routes", "wanted": "bbbbbbbbbb", "sent": "bbbbbbbbbb", "refused": "bbbbbbbbbb", "error": "no such regex"},
             ]},
@@ -92,5 +94,6 @@ mod tests {
         let refusals = refusals_of(&proxy);
         assert_eq!(refusals[0], "\nshop/books one refused routes: no such regex");
         assert_eq!(refusals[1], "\nshop/books one asked for t, which is not served");
+        assert_eq!(refusals[2], "\nshop/books one: why");
     }
 }

@@ -8,18 +8,23 @@ use serde_json::Value;
 
 const HEADER: [&str; 6] = ["SERVICE", "STATE", "ENDPOINTS", "PROXIES", "CURRENT", "CONVERGENCE"];
 /// The kinds that say what of them has no effect, and the condition that they say it in.
-const DECLARATIONS: [(&str, &str); 3] =
-    [("meshservices", "Ready"), ("trafficsplits", "Accepted"), ("traffictargets", "Accepted")];
+const DECLARATIONS: [(&str, &str); 4] = [
+    ("meshservices", "Ready"),
+    ("trafficsplits", "Accepted"),
+    ("traffictargets", "Accepted"),
+    ("udproutes", "Accepted"),
+];
 
 pub async fn run(global: &Global, arguments: &MeshList) -> anyhow::Result<()> {
     let session = Session::open(global, &arguments.connection).await?;
     let proxies = all(&session, arguments, "proxies").await?;
     let mut rows = vec![HEADER.map(str::to_owned).to_vec()];
-    let mut problems = Vec::new();
+    let (mut problems, mut stale) = (Vec::new(), Vec::new());
     for (kind, condition) in DECLARATIONS {
         let declared = all(&session, arguments, kind).await?;
         if kind == "meshservices" {
             rows.extend(declared.iter().map(|service| row(service, &proxies)));
+            stale.extend(declared.iter().filter_map(|one| problem(one, "EndpointsCurrent")));
         }
         problems.extend(declared.iter().filter_map(|one| problem(one, condition)));
     }
@@ -28,9 +33,11 @@ pub async fn run(global: &Global, arguments: &MeshList) -> anyhow::Result<()> {
     } else {
         print::lines(&plain_lines(&rows, style::stdout()))?;
     }
-    if !problems.is_empty() {
-        print::line("\nNot in effect:")?;
-        print::lines(&problems)?;
+    for (title, lines) in [("Not in effect", problems), ("Endpoints may be old", stale)] {
+        if !lines.is_empty() {
+            print::line(&format!("\n{title}:"))?;
+            print::lines(&lines)?;
+        }
     }
     Ok(())
 }

@@ -9,13 +9,21 @@ fn path(regex: &str) -> HttpMatch {
     HttpMatch { path_regex: Some(regex.to_owned()), ..HttpMatch::default() }
 }
 
+/// `81!` takes anything; others take requests.
+fn port(text: &str) -> ServicePort {
+    match text.strip_suffix('!') {
+        Some(tcp) => ServicePort { protocol: AppProtocol::Tcp, ..tcp.into() },
+        None => text.into(),
+    }
+}
+
 fn topology(services: &[&str]) -> MemoryTopology {
     let topology = MemoryTopology::default();
     for service in services {
         let (service, ports) = service.split_once(':').unwrap_or((service, "http"));
         topology.put_service(Service {
             name: name(service),
-            ports: ports.split(',').filter(|port| !port.is_empty()).map(Into::into).collect(),
+            ports: ports.split(',').filter(|port| !port.is_empty()).map(port).collect(),
             encrypted: false,
             traffic: TrafficSettings::default(),
         });
@@ -46,6 +54,8 @@ fn put_target(
         name: format!("to-{destination}"),
         destination: name(destination),
         sources: sources.iter().map(|source| name(source)).collect(),
+        ports: None,
+        connections: false,
         rules: rules.map(|rules| rules.iter().map(|one| path(one)).collect()),
     });
 }
@@ -58,7 +68,7 @@ fn show(rules: &[Rule]) -> String {
             Action::Deny => "deny".to_owned(),
             Action::Forward(shares) => {
                 let shares =
-                    shares.iter().map(|one| format!("{}={}", one.service.name(), one.weight));
+                    shares.iter().map(|one| format!("{}={}", one.destination.short(), one.weight));
                 shares.collect::<Vec<_>>().join(" ")
             }
         };
@@ -69,8 +79,14 @@ fn show(rules: &[Rule]) -> String {
 
 #[track_caller]
 fn check(topology: &MemoryTopology, expect: &str) {
+    check_at(topology, "books", expect);
+}
+
+#[track_caller]
+fn check_at(topology: &MemoryTopology, at: &str, expect: &str) {
     let plan = Declared::read(topology).plan(&name("shop"));
-    let host = plan.hosts.iter().find(|host| host.service == name("books")).expect("the host");
+    let at = Destination::within("default", at).expect("a destination");
+    let host = plan.host(&at).expect("the host");
     assert_eq!(show(&host.rules), expect, "{:?}", plan.problems);
 }
 
@@ -101,7 +117,8 @@ fn a_service_without_ports_is_a_problem_and_the_others_go_on() {
     let plan = Declared::read(&mesh).plan(&name("shop"));
     assert_eq!(plan.problems, [Problem::NoPorts(name("portless"))]);
     assert_eq!(plan.hosts.len(), 2);
-    assert_eq!(plan.destinations(), BTreeSet::from([&name("books"), &name("shop")]));
+    let first = |text: &str| Destination::first(&name(text));
+    assert_eq!(plan.destinations(), BTreeSet::from([&first("books"), &first("shop")]));
 }
 
 #[test]
@@ -114,4 +131,42 @@ fn a_rule_that_cannot_be_read_is_left_out_and_closes_rather_than_opens() {
     let problems = Declared::read(&mesh).plan(&name("shop")).problems;
     let bad = |regex: &str| Problem::BadRegex { service: name("books"), regex: regex.to_owned() };
     assert_eq!(problems, [bad("/("), bad("/[")]);
+}
+
+/// proves: MSH-06
+#[test]
+fn every_port_has_rules_and_backends_take_traffic_on_the_same_port() {
+    let mesh = topology(&["shop", "books:80,81!", "v1:81!,80", "v2:80,81!,82", "half:80"]);
+    check_at(&mesh, "books", "->books=1");
+    check_at(&mesh, "books:81", "->books:81=1");
+    put_split(&mesh, "canary", &[("v1", 9), ("v2", 1), ("half", 5)], &[]);
+    check_at(&mesh, "books:80", "->v1:80=9 v2=1");
+    check_at(&mesh, "books:81", "->v1=9 v2:81=1");
+    let problems = Declared::read(&mesh).plan(&name("shop")).problems;
+    assert!(matches!(&problems[..], [Problem::MissingPort { port, .. }] if port.0 == "81"));
+    put_split(&mesh, "beta", &[("v2", 1)], &["/beta"]);
+    check_at(&mesh, "books:80", "/beta->v2=1; ->v1:80=9 v2=1");
+    check_at(&mesh, "books:81", "->v1=9 v2:81=1");
+}
+
+/// proves: MSH-07
+#[test]
+fn connections_are_denied_unless_a_target_speaks_of_them() {
+    let mesh = topology(&["shop", "books:80,81!"]);
+    put_target(&mesh, "books", &["shop"], Some(&["/api"]));
+    check_at(&mesh, "books", "/api->books=1; ->deny");
+    check_at(&mesh, "books:81", "->deny");
+    let plan = Declared::read(&mesh).plan(&name("shop"));
+    let closed = Destination::within("default", "books:81").unwrap();
+    assert_eq!(plan.denied, BTreeSet::from([closed]));
+    mesh.put_target(TrafficTarget {
+        name: "also".to_owned(),
+        destination: name("books"),
+        sources: [name("shop")].into(),
+        ports: Some(["81".into()].into()),
+        rules: None,
+        connections: true,
+    });
+    check_at(&mesh, "books", "/api->books=1; ->deny");
+    check_at(&mesh, "books:81", "->books:81=1");
 }

@@ -8,6 +8,10 @@ fn name(text: &str) -> ServiceName {
     text.parse().unwrap()
 }
 
+fn first(text: &str) -> Destination {
+    Destination::first(&name(text))
+}
+
 fn at(port: u16) -> Endpoint {
     Endpoint::of(SocketAddr::from(([127, 0, 0, 1], port))).unwrap()
 }
@@ -69,12 +73,12 @@ fn declare(topology: &MemoryTopology, service: &str) {
 async fn endpoints_of_all_providers_are_merged_and_followed() {
     let mut world = World::start().await;
     let books = name("books");
-    assert_eq!(*world.catalog.endpoints_of(&books), [at(1)]);
+    assert_eq!(*world.catalog.endpoints_of(&first("books")), [at(1)]);
     world.cloud.set(&books, vec![at(2), at(1)]);
-    world.until(|catalog| *catalog.endpoints_of(&books) == [at(1), at(2)]).await;
+    world.until(|catalog| *catalog.endpoints_of(&first("books")) == [at(1), at(2)]).await;
     world.fleet.set(&books, vec![]);
     world.cloud.set(&books, vec![at(3)]);
-    world.until(|catalog| *catalog.endpoints_of(&books) == [at(3)]).await;
+    world.until(|catalog| *catalog.endpoints_of(&first("books")) == [at(3)]).await;
 }
 
 /// proves: MSH-03
@@ -82,12 +86,12 @@ async fn endpoints_of_all_providers_are_merged_and_followed() {
 async fn a_listing_says_whether_it_changed() {
     let mut world = World::start().await;
     let (shop, books) = (name("shop"), name("books"));
-    let first = world.catalog.list_endpoints(&shop, None);
-    assert!(first.changed);
-    assert_eq!(*first.endpoints[&books], [at(1)]);
-    assert!(!world.catalog.list_endpoints(&shop, Some(first.version)).changed);
+    let listed = world.catalog.list_endpoints(&shop, None);
+    assert!(listed.changed);
+    assert_eq!(*listed.endpoints[&first("books")], [at(1)]);
+    assert!(!world.catalog.list_endpoints(&shop, Some(listed.version)).changed);
     world.fleet.set(&books, vec![at(2)]);
-    world.until(|catalog| catalog.list_endpoints(&shop, Some(first.version)).changed).await;
+    world.until(|catalog| catalog.list_endpoints(&shop, Some(listed.version)).changed).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,12 +101,12 @@ async fn a_failing_provider_is_asked_again_until_it_heals() {
     world.fleet.fail(Some("gone fishing"));
     world.fleet.set(&books, vec![at(9)]);
     tokio::time::sleep(RETRY_LAST).await;
-    assert_eq!(*world.catalog.endpoints_of(&books), [at(1)], "the last known stays");
+    assert_eq!(*world.catalog.endpoints_of(&first("books")), [at(1)], "the last known stays");
     let stale = &world.catalog.list_providers()[0].stale;
     assert_eq!(stale[&books], "gone fishing");
     // Heals without a word: only the retry can find out.
     world.fleet.fail(None);
-    world.until(|catalog| *catalog.endpoints_of(&books) == [at(9)]).await;
+    world.until(|catalog| *catalog.endpoints_of(&first("books")) == [at(9)]).await;
     assert!(world.catalog.list_providers()[0].stale.is_empty());
 }
 
@@ -127,16 +131,38 @@ async fn announcements_name_declarations_and_certificates() {
 async fn a_registered_proxy_leaves_with_its_registration() {
     let mut world = World::start().await;
     let shop = name("shop");
-    let registration = world.catalog.register_proxy(&shop, at(7));
-    world.until(|catalog| *catalog.endpoints_of(&shop) == [at(7)]).await;
+    let registration = world.catalog.register_proxy(&shop, at(7).into());
+    world.until(|catalog| *catalog.endpoints_of(&first("shop")) == [at(7)]).await;
     drop(registration);
-    world.until(|catalog| catalog.endpoints_of(&shop).is_empty()).await;
+    world.until(|catalog| catalog.endpoints_of(&first("shop")).is_empty()).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_service_that_is_no_longer_declared_loses_its_endpoints() {
     let mut world = World::start().await;
+    world.topology.remove_service(&name("books"));
+    world.until(|catalog| catalog.endpoints_of(&first("books")).is_empty()).await;
+}
+
+/// proves: MSH-05
+#[tokio::test(start_paused = true)]
+async fn ports_have_endpoints_of_their_own_and_follow_declarations() {
+    let mut world = World::start().await;
     let books = name("books");
-    world.topology.remove_service(&books);
-    world.until(|catalog| catalog.endpoints_of(&books).is_empty()).await;
+    let placed = |port: &str, number: u16| Placed {
+        endpoint: at(number),
+        port: Some(port.into()),
+        is_first: false,
+    };
+    world.fleet.set_ports(&books, vec![placed("http", 1), placed("admin", 2)]);
+    let admin = Destination::within("default", "books:admin").unwrap();
+    assert!(world.catalog.endpoints_of(&admin).is_empty(), "there is no such port yet");
+    world.topology.put_service(Service {
+        name: books,
+        ports: vec!["http".into(), "admin".into()],
+        encrypted: false,
+        traffic: TrafficSettings::default(),
+    });
+    world.until(|catalog| *catalog.endpoints_of(&admin) == [at(2)]).await;
+    assert_eq!(*world.catalog.endpoints_of(&first("books")), [at(1)]);
 }

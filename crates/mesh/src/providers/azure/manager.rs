@@ -1,23 +1,17 @@
-//! Questions to the Resource Manager.
-use super::reply::{Interface, Machine, Page};
+//! Questions to the Resource Manager: its login, its pages, its way of saying "not so fast".
+use super::reply::Page;
 use super::token::{Credentials, Token, TokenReply};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::{Method, Request, StatusCode, header};
+use hyper::{Method, Request, StatusCode, Uri, header};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeSet;
-use std::net::IpAddr;
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-const COMPUTE_VERSION: &str = "2024-07-01";
-const NETWORK_VERSION: &str = "2024-05-01";
-/// The network interfaces of a scale set are listed under it, in a version of their own.
-const SCALE_SET_NETWORK_VERSION: &str = "2018-10-01";
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 /// A scale set has at most a thousand machines; a list that goes on longer goes in a circle.
 const PAGES_MAX: usize = 64;
@@ -51,78 +45,72 @@ impl Manager {
         }
     }
 
-    /// The addresses of the machine or of all machines of the scale set.
-    pub async fn addresses(&self, uri: &str) -> Result<BTreeSet<IpAddr>, String> {
-        let uri = uri.trim_end_matches('/');
-        match resource_type(uri).as_deref() {
-            Some("virtualmachines") => self.of_machine(uri).await,
-            Some("virtualmachinescalesets") => self.of_scale_set(uri).await,
-            Some(_) | None => Err(format!(
-                "{uri:?} is neither a virtual machine nor a scale set: write /subscriptions/<id>/resourceGroups/<name>/providers/Microsoft.Compute/virtualMachines/<name>"
-            )),
-        }
+    pub(super) fn url(&self, uri: &str, version: &str, more: &[(&str, &str)]) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("api-version", version).extend_pairs(more);
+        // A plus is a space in forms only.
+        let query = query.finish().replace('+', "%20");
+        let slash = if uri.starts_with('/') { "" } else { "/" };
+        format!("{}{slash}{uri}?{query}", self.credentials.resource_manager)
     }
 
-    /// A machine that is gone has no address; that is no failure.
-    async fn of_machine(&self, uri: &str) -> Result<BTreeSet<IpAddr>, String> {
-        let machine: Option<Machine> = self.get(&self.url(uri, COMPUTE_VERSION)).await?;
-        let mut found = BTreeSet::new();
-        for id in machine.iter().flat_map(Machine::interfaces) {
-            let interface: Option<Interface> = self.get(&self.url(id, NETWORK_VERSION)).await?;
-            found.extend(interface.and_then(|one| one.address()));
-        }
-        Ok(found)
-    }
-
-    async fn of_scale_set(&self, uri: &str) -> Result<BTreeSet<IpAddr>, String> {
-        let mut url = self.url(&format!("{uri}/networkInterfaces"), SCALE_SET_NETWORK_VERSION);
-        let mut found = BTreeSet::new();
+    /// All of a list, page after page; nothing where the list is of something that is not there.
+    pub(super) async fn all<T: DeserializeOwned>(&self, first: String) -> Result<Vec<T>, String> {
+        let (mut found, mut url) = (Vec::new(), first.clone());
         for _ in 0..PAGES_MAX {
-            let Some(page) = self.get::<Page<Interface>>(&url).await? else { return Ok(found) };
-            let primary = page.value.iter().filter(|one| one.is_primary());
-            found.extend(primary.filter_map(Interface::address));
+            let Some(page) = self.get::<Page<T>>(&url).await? else { return Ok(found) };
+            found.extend(page.value);
             match page.next_link.filter(|next| !next.is_empty()) {
                 None => return Ok(found),
                 Some(next) => url = self.checked(next)?,
             }
         }
-        Err(format!("{uri} has more than {PAGES_MAX} pages of network interfaces"))
+        Err(format!("{first} has more than {PAGES_MAX} pages"))
     }
 
-    fn url(&self, uri: &str, version: &str) -> String {
-        let slash = if uri.starts_with('/') { "" } else { "/" };
-        format!("{}{slash}{uri}?api-version={version}", self.credentials.resource_manager)
-    }
-
-    /// A token is shown to the Resource Manager only, wherever a page says that the next one is.
+    /// A token is shown to the Resource Manager only, wherever a page says that the next one is. It may
+    /// name the port that goes without saying.
     fn checked(&self, next: String) -> Result<String, String> {
-        let home = format!("{}/", self.credentials.resource_manager);
-        if next.starts_with(&home) {
+        let place = |text: &str| {
+            let uri: Uri = text.parse().ok()?;
+            let is_plain = uri.scheme_str()? == "http";
+            let port = uri.port_u16().unwrap_or(if is_plain { 80 } else { 443 });
+            Some((is_plain, uri.host()?.to_ascii_lowercase(), port))
+        };
+        let home = place(&self.credentials.resource_manager);
+        if home.is_some() && place(&next) == home {
             return Ok(next);
         }
         Err(format!("the next page is said to be at {next}, which is not the Resource Manager"))
     }
 
-    async fn get<T: DeserializeOwned>(&self, url: &str) -> Result<Option<T>, String> {
-        self.check_throttle()?;
-        let bearer = format!("Bearer {}", self.bearer().await?);
-        let request =
-            Request::builder().method(Method::GET).uri(url).header(header::AUTHORIZATION, bearer);
-        let request = request.body(Full::default()).map_err(|error| format!("{url}: {error}"))?;
-        let (status, body) = self.exchange(request, url).await?;
+    /// `None` where there is no such thing. A token that was withdrawn is replaced, once.
+    pub(super) async fn get<T: DeserializeOwned>(&self, url: &str) -> Result<Option<T>, String> {
+        let (status, body) = self.ask(url).await?;
+        let (status, body) = match status {
+            StatusCode::UNAUTHORIZED => {
+                *self.token.lock().await = None;
+                self.ask(url).await?
+            }
+            _ => (status, body),
+        };
         match status {
             StatusCode::NOT_FOUND => Ok(None),
-            StatusCode::UNAUTHORIZED => {
-                // It may have been withdrawn; the next question fetches another.
-                *self.token.lock().await = None;
-                Err(format!("{url}: {status}: {}", reason(&body)))
-            }
             status if status.is_success() => {
                 let read = serde_json::from_slice(&body);
                 read.map(Some).map_err(|error| format!("{url}: the answer cannot be read: {error}"))
             }
             status => Err(format!("{url}: {status}: {}", reason(&body))),
         }
+    }
+
+    async fn ask(&self, url: &str) -> Result<(StatusCode, Bytes), String> {
+        self.check_throttle()?;
+        let bearer = format!("Bearer {}", self.bearer().await?);
+        let request =
+            Request::builder().method(Method::GET).uri(url).header(header::AUTHORIZATION, bearer);
+        let request = request.body(Full::default()).map_err(|error| format!("{url}: {error}"))?;
+        self.exchange(request, url).await
     }
 
     /// One token for all questions; whoever comes first fetches it.
@@ -184,13 +172,6 @@ impl Manager {
             }
         }
     }
-}
-
-/// The type of a resource, in lower case, because the Resource Manager does not care.
-fn resource_type(uri: &str) -> Option<String> {
-    let mut parts = uri.rsplit('/');
-    let (_name, kind, provider) = (parts.next()?, parts.next()?, parts.next()?);
-    provider.eq_ignore_ascii_case("Microsoft.Compute").then(|| kind.to_lowercase())
 }
 
 /// What an error answer says, in its own words.

@@ -3,9 +3,11 @@
 //! ```text
 //!   service ─Bindings─> resource URIs ─┬─ VM ──────────> its network interfaces ─┐
 //!                                      └─ scale set ───> all of theirs, by pages ┴─> private addresses
+//!                                         (uniform or flexible)                      of what is powered on
 //! ```
 //! There is nothing to watch there, so it is asked again every now and then. A subscription that is
 //! throttled is left alone for as long as it says.
+mod machines;
 mod manager;
 mod reply;
 mod token;
@@ -14,10 +16,11 @@ pub use manager::Manager;
 pub use token::Credentials;
 
 use super::{EndpointsProvider, ProviderError};
-use crate::address::{Endpoint, Ip, Port};
+use crate::address::{Endpoint, Ip, Placed, Port};
 use crate::announce::{Announcements, Announcer};
-use crate::names::ServiceName;
+use crate::names::{PortName, ServiceName};
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -31,6 +34,15 @@ pub struct Binding {
     /// As the Resource Manager names them, from `/subscriptions/` on.
     pub resource_uris: Vec<String>,
     pub port: Port,
+    /// The port of the service that they serve there; the first when absent.
+    pub name: Option<PortName>,
+}
+
+impl Binding {
+    fn at(&self, ip: IpAddr) -> Placed {
+        let endpoint = Endpoint { ip: Ip(ip), port: self.port };
+        Placed { endpoint, port: self.name.clone(), is_first: self.name.is_none() }
+    }
 }
 
 /// Which machines serve what: the AzureResource objects, wherever they are kept.
@@ -83,7 +95,7 @@ impl EndpointsProvider for AzureProvider {
         &self.name
     }
 
-    async fn list_endpoints(&self, service: &ServiceName) -> Result<Vec<Endpoint>, ProviderError> {
+    async fn list_endpoints(&self, service: &ServiceName) -> Result<Vec<Placed>, ProviderError> {
         let mut found = BTreeSet::new();
         for binding in self.bindings.of(&self.short, service) {
             for uri in &binding.resource_uris {
@@ -92,9 +104,7 @@ impl EndpointsProvider for AzureProvider {
                     .addresses(uri)
                     .await
                     .map_err(|reason| ProviderError { provider: self.name.clone(), reason })?;
-                found.extend(
-                    addresses.into_iter().map(|ip| Endpoint { ip: Ip(ip), port: binding.port }),
-                );
+                found.extend(addresses.into_iter().map(|ip| binding.at(ip)));
             }
         }
         Ok(found.into_iter().collect())

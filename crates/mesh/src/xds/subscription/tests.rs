@@ -202,6 +202,47 @@ fn delta_sends_differences_and_removals() {
     delta(Kind::Cluster, &[("! a=1", ""), ("? *", "@1 a=1"), ("? -*", ""), ("! a=2", "")]);
 }
 
+/// proves: MSH-07
+#[test]
+fn delta_tells_everything_from_names() {
+    let clusters = |steps| check(Kind::Cluster, Protocol::Delta, steps);
+    // Only the very first request asks for everything by silence, answered or not.
+    clusters(&[("! a=1 b=1", ""), ("? a a=1", ""), ("? -a", ""), ("! b=2", "")]);
+    // A name beside everything; who lets go of it is told what is left of it.
+    clusters(&[
+        ("! a=1 b=1", ""),
+        ("?", "@1 a=1 b=1"),
+        ("? a", "@2 a=1"),
+        ("? @2", ""),
+        ("? -a", "@3 a=1"),
+        ("? nope", "@4 -nope"),
+        ("? -nope", "@5 -nope"),
+        ("! a=2", "@6 a=2"),
+        ("? -*", ""),
+        ("! a=3 b=3", ""),
+    ]);
+    // A client that comes back with what it has is sent what it lacks, and what is gone.
+    clusters(&[("! a=2 b=1 c=1", ""), ("? a=1 b=1 old=7", "@1 a=2 c=1 -old"), ("? @1", "")]);
+    clusters(&[("! a=1", ""), ("? a=1", "@1"), ("? @1", "")]);
+}
+
+#[test]
+fn stale_nonces_count_in_neither_variant() {
+    let done = check(
+        Kind::Endpoints,
+        Protocol::Delta,
+        &[
+            ("! a=1 b=1", ""),
+            ("? a", "@1 a=1"),
+            ("! a=2", "@2 a=2"),
+            ("? @1! b", "@3 b=1"),
+            ("? @2!", ""),
+            ("? @3", ""),
+        ],
+    );
+    assert!(done.is_settled(), "refusals of older answers are not taken for one of the latest");
+}
+
 #[test]
 fn convergence_is_counted_from_the_first_change_to_the_acknowledgement() {
     let start = Instant::now();
