@@ -14,6 +14,7 @@ use crate::{
         spdk::{Spdk, SpdkConfig, Vhost},
     },
     csi::{CsiConfig, driver},
+    host::ext::may_grow_mounted,
     error::{Doing, Error, Result},
     service::{self, Endpoint, Listener, Registration, RemotePool, keep_registered, serve},
 };
@@ -71,6 +72,12 @@ pub async fn run_csi(options: CsiOptions, tls: Tls, stop: CancellationToken) -> 
     let mut config = CsiConfig::new(options.node_id);
     config.volumes_max = options.volumes_max;
     config.device_timeout = Duration::from_secs(options.device_timeout_seconds);
+    config.grows_online = may_grow_mounted()?;
+    if !config.grows_online {
+        tracing::warn!(
+            "this process lacks CAP_SYS_RESOURCE: volumes can only grow while they are not in use"
+        );
+    }
     if let Some(name) = options.driver_name {
         config.name = name;
     }
