@@ -14,6 +14,7 @@ mod machines;
 mod manage;
 mod mesh;
 mod metrics;
+mod podman;
 mod qemu;
 mod queries;
 mod reachability;

@@ -158,7 +158,8 @@ fn named(project: &str, name: &str) -> Option<ObjectMeta> {
 /// A storage controller that nobody answers for: where volumes are placed is decided without it.
 async fn storage_on(world: &World, id: &str) {
     let spec = StorageControllerSpec { address: Some("127.0.0.1:1".into()), ..<_>::default() };
-    let controller = StorageController { metadata: named("", id), spec: Some(spec), ..<_>::default() };
+    let controller =
+        StorageController { metadata: named("", id), spec: Some(spec), ..<_>::default() };
     world.hub.resources().unwrap().apply(&controller).await.unwrap();
 }
 

@@ -47,7 +47,8 @@ impl Cluster {
     }
 
     fn start_monitor(&mut self, id: &str) {
-        fs::write(self.path("ceph.conf"), configuration(id, self.folder.path(), self.port)).unwrap();
+        fs::write(self.path("ceph.conf"), configuration(id, self.folder.path(), self.port))
+            .unwrap();
         let (keys, admin, map) =
             (self.text("mon.keyring"), self.text("admin.keyring"), self.text("monmap"));
         let all = ["--cap", "mon", "allow *", "--cap", "osd", "allow *"];

@@ -77,8 +77,7 @@ async fn secrets_of_csi_calls_are_in_no_log_line_and_no_answer() {
     let create = CreateVolumeRequest { secrets: secrets(), ..new_volume("a") };
     tracing::trace!(?create, "what a careless line would print");
     let id = csi.create_with(create).await.unwrap().volume_id;
-    let publish =
-        ControllerPublishVolumeRequest { secrets: secrets(), ..csi.publish_request(&id) };
+    let publish = ControllerPublishVolumeRequest { secrets: secrets(), ..csi.publish_request(&id) };
     csi.controller.clone().controller_publish_volume(publish).await.unwrap();
     let stage = NodeStageVolumeRequest { secrets: secrets(), ..csi.stage_request(&id) };
     tracing::trace!(?stage, "what a careless line would print");

@@ -49,7 +49,8 @@ async fn measure(names: &[&str]) {
         );
         println!("|---|---|---|---|---|---|");
         let peers = [Peer::Direct, Peer::Ours, Peer::Nginx, Peer::Envoy];
-        for peer in peers.into_iter().filter(|peer| named.is_empty() || named.contains(&peer.shown()))
+        for peer in
+            peers.into_iter().filter(|peer| named.is_empty() || named.contains(&peer.shown()))
         {
             let running = peer.start(&ports, folder.path(), encrypted).await;
             let client = load::Client::new(peer.port(&ports), identities.as_ref(), peer.name());

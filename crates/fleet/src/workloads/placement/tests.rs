@@ -171,7 +171,14 @@ fn anchors(text: &str) -> Vec<Anchor> {
 }
 
 #[track_caller]
-fn drawn(volumes: &str, replicas: Option<i32>, staying: &str, seats: &str, expect: &str, why: &str) {
+fn drawn(
+    volumes: &str,
+    replicas: Option<i32>,
+    staying: &str,
+    seats: &str,
+    expect: &str,
+    why: &str,
+) {
     let (volumes, nodes) = (anchors(volumes), nodes(seats));
     let needs = Needs { volumes: &volumes, ..PROCESS };
     let present = Present { staying: slots(staying), leaving: BTreeSet::new() };

@@ -1,6 +1,8 @@
 //! What the specification says in tables and in passing, across the calls: second publications, uses
 //! that are not supported, limits, and a driver that can only grow what nobody uses.
-use super::world::{Csi, NODE, SIZE, block, capability, csi, csi_with, mount, mount_as, new_volume};
+use super::world::{
+    Csi, NODE, SIZE, block, capability, csi, csi_with, mount, mount_as, new_volume,
+};
 use crate::world::code;
 use orrery_proto::csi::v1::{
     CapacityRange, ControllerExpandVolumeRequest, ControllerExpandVolumeResponse,
