@@ -29,17 +29,26 @@ pub fn spawn(hub: &Hub, assignments: Arc<Assignments>, tasks: &mut Tasks) -> Res
     let stop = tasks.stop_token();
     let mut watches = Watches::new(hub)?;
     let controller = watches.controller(hub)?;
-    let Watches { workloads, instances, nodes, secrets } = watches;
+    let Watches { workloads, instances, nodes, secrets, volumes, controllers } = watches;
     let sweep = Sweep {
         hub: hub.clone(),
         nodes: Nodes::new(hub, "", "")?,
         states: States::new(hub, assignments)?,
         view: nodes.view(),
     };
-    let synced = [workloads.synced(), instances.synced(), nodes.synced(), secrets.synced()];
+    let synced = [
+        workloads.synced(),
+        instances.synced(),
+        nodes.synced(),
+        secrets.synced(),
+        volumes.synced(),
+        controllers.synced(),
+    ];
     tasks.spawn("instance-watch", OnEnd::StopAll, instances.run(stop.clone()));
     tasks.spawn("node-watch", OnEnd::StopAll, nodes.run(stop.clone()));
     tasks.spawn("secret-watch", OnEnd::StopAll, secrets.run(stop.clone()));
+    tasks.spawn("used-volume-watch", OnEnd::StopAll, volumes.run(stop.clone()));
+    tasks.spawn("used-storage-watch", OnEnd::StopAll, controllers.run(stop.clone()));
     tasks.spawn("workload-watch", OnEnd::StopAll, workloads.run(stop.clone()));
     let running = stop.clone();
     tasks.spawn("workload-controller", OnEnd::StopAll, async move {

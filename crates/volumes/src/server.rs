@@ -2,7 +2,7 @@
 //! registry's own service and the proxy.
 use crate::{
     Caller, ControllerDirectory, certificate,
-    proxy::{Body, Proxy, ProxyConfig, Reset, dial_limits},
+    proxy::{Body, Gather, Proxy, ProxyConfig, Reset, dial_limits},
     registry::RegistryService,
 };
 use http::{Request, Response};
@@ -167,7 +167,7 @@ impl Server {
             .initial_connection_window_size(dial_limits::CONNECTION_WINDOW_BYTES)
             .max_frame_size(dial_limits::FRAME_BYTES_MAX)
             .max_header_list_size(dial_limits::HEADER_LIST_BYTES_MAX)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(Gather::new(stream)), service);
         let mut connection = std::pin::pin!(connection);
         tokio::select! {
             ended = connection.as_mut() => return ended.map_err(|error| error.to_string()),

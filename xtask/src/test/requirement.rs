@@ -42,6 +42,9 @@ pub enum Absent {
 /// Tests that boot virtual machines.
 const GUESTS: &str = "(package(orrery-cli) and test(/^qemu::/)) or (package(orrery-storage-node) and test(/^guest::/))";
 
+/// Tests that start a small Ceph.
+const CEPH: &str = "package(orrery-storage-node) and test(/^ceph::/)";
+
 pub const REQUIREMENTS: &[Requirement] = &[
     Requirement {
         name: "cargo-nextest",
@@ -78,6 +81,30 @@ pub const REQUIREMENTS: &[Requirement] = &[
         kind: Kind::Apt { program: "qemu-storage-daemon" },
         why: "a storage backend, started and killed by its tests",
         absent: Absent::Fails,
+    },
+    Requirement {
+        name: "qemu-block-extra",
+        kind: Kind::AptFile { file: "/usr/lib/x86_64-linux-gnu/qemu/block-rbd.so" },
+        why: "lets qemu-storage-daemon reach images of Ceph",
+        absent: Absent::LeavesOut(CEPH),
+    },
+    Requirement {
+        name: "ceph-mon",
+        kind: Kind::Apt { program: "ceph-mon" },
+        why: "the monitor of a Ceph with one image, on loopback",
+        absent: Absent::LeavesOut(CEPH),
+    },
+    Requirement {
+        name: "ceph-osd",
+        kind: Kind::Apt { program: "ceph-osd" },
+        why: "keeps the data of that image in memory",
+        absent: Absent::LeavesOut(CEPH),
+    },
+    Requirement {
+        name: "ceph-common",
+        kind: Kind::Apt { program: "rbd" },
+        why: "makes that image and reads it without us",
+        absent: Absent::LeavesOut(CEPH),
     },
     Requirement {
         name: "nginx-light",

@@ -15,6 +15,7 @@ mod machines;
 mod manage;
 mod mesh;
 mod metrics;
+mod podman;
 mod qemu;
 mod queries;
 mod reachability;

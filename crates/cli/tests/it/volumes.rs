@@ -1,5 +1,6 @@
 //! Volumes from their declaration to a program that finds its data again.
 use crate::harness::{ORRERY, Process, until};
+use crate::podman::{IMAGE, Podman};
 use crate::storage::Site;
 use std::process::Stdio;
 
@@ -16,9 +17,16 @@ spec: {size: 32Mi}
 
 impl Site {
     fn agent(&self, name: &str) -> Process {
+        self.agent_with(name, &[])
+    }
+
+    fn agent_with(&self, name: &str, env: &[(String, String)]) -> Process {
         let mut command = self.home.command(ORRERY);
         command.args(["agent", "--name", name, "--server", &self.url, "--stop-workloads"]);
         command.arg("--data-dir").arg(self.home.path("agent")).stderr(Stdio::null());
+        // Where nobody listens, so that the agent starts a podman with this environment.
+        command.arg("--podman-socket").arg(self.home.path("nobody.sock"));
+        command.envs(env.iter().cloned());
         Process(command.spawn().unwrap())
     }
 
@@ -62,6 +70,41 @@ spec:
         ));
         self.reads("workload/writer", ".status.state", "Running");
     }
+
+    /// The same in a container.
+    fn container(&self, script: &str, read_only: bool) {
+        self.apply(&format!(
+            "
+apiVersion: apps.orrery.dev/v1
+kind: Workload
+metadata: {{name: boxed, project: shop}}
+spec:
+  podman:
+    image: {IMAGE}
+    command: [/bin/sh, -c]
+    args: ['trap \"exit 0\" TERM; {script}; while :; do sleep 0.1; done']
+    network: none
+    pull: never
+  stopGraceSeconds: 2
+  volumes: [{{volume: data, path: /data, readOnly: {read_only}}}]
+  placement: {{nodes: [host-1]}}
+"
+        ));
+        self.reads("workload/boxed", ".status.state", "Running");
+    }
+
+    fn until_logged(&self, workload: &str, lines: &[&str]) {
+        until(&format!("{workload} has said {lines:?}"), || {
+            let said = self.run(&["logs", workload]);
+            lines.iter().all(|line| said.contains(line)).then_some(())
+        });
+    }
+
+    fn until_detached(&self) {
+        until("it is detached", || {
+            self.run(&["get", "volumeattachments", "-o", "name"]).trim().is_empty().then_some(())
+        });
+    }
 }
 
 /// proves: VOL-05
@@ -95,14 +138,9 @@ fn a_volume_outlives_its_workload_grows_and_is_copied() {
     assert!(patch(r#"{"spec":{"size":"100"}}"#).bad(1).contains("512"));
 
     site.run(&["delete", "workload", "writer"]);
-    until("it is detached", || {
-        site.run(&["get", "volumeattachments", "-o", "name"]).trim().is_empty().then_some(())
-    });
+    site.until_detached();
     site.writer("two");
-    until("both lines are there", || {
-        let said = site.run(&["logs", "writer"]);
-        (said.contains("one") && said.contains("two")).then_some(())
-    });
+    site.until_logged("writer", &["one", "two"]);
     site.run(&["delete", "workload", "writer"]);
 
     site.apply(
@@ -115,6 +153,32 @@ spec: {size: 48Mi, source: {volume: data, snapshot: monday}}
     );
     site.reads("volume/copy", ".status.state", "Ready");
     site.run(&["delete", "volume", "copy", "data"]);
+}
+
+/// A volume in containers of the real podman: written by one, read by the next, and by a process.
+///
+/// proves: VOL-08
+/// proves: AGT-15
+#[test]
+fn a_container_finds_its_volume_again() {
+    let site = Site::start();
+    let podman = Podman::new(&site.home);
+    let _controller = site.controller("host-1");
+    let _agent = site.agent_with("host-1", &podman.env());
+    site.apply(PROJECT);
+    site.container("echo one >> /data/log; cat /data/log", false);
+    site.until_logged("boxed", &["one"]);
+    site.run(&["delete", "workload", "boxed"]);
+    site.until_detached();
+
+    site.container("touch /data/mine || echo refused; cat /data/log", true);
+    site.until_logged("boxed", &["one", "refused"]);
+    // A process beside it shares the mount of the node, and may write.
+    site.writer("two");
+    site.until_logged("writer", &["one", "two"]);
+    site.run(&["delete", "workload", "boxed", "writer"]);
+    site.until_detached();
+    site.run(&["delete", "volume", "data"]);
 }
 
 /// proves: VOL-08

@@ -4,6 +4,7 @@ use super::graph::Graph;
 use super::ledger::Ledger;
 use super::placement::{Amounts, Seat};
 use super::plan::Surroundings;
+use super::volumes::{anchors, registered};
 use super::{AGENT_FINALIZER, INSTANCES_FINALIZER, plan, summary};
 use async_trait::async_trait;
 use futures::FutureExt as _;
@@ -15,6 +16,7 @@ use orrery_proto::apps::v1::{Workload, WorkloadInstance};
 use orrery_proto::core::v1::{Project, Secret};
 use orrery_proto::infra::v1::Node;
 use orrery_proto::meta::v1::ObjectMeta;
+use orrery_proto::storage::v1::{StorageController, Volume};
 use orrery_runtime::{Next, Pace, Reconciler, View};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,6 +38,8 @@ pub struct Views {
     pub instances: Arc<View<WorkloadInstance>>,
     pub nodes: Arc<View<Node>>,
     pub secrets: Arc<View<Secret>>,
+    pub volumes: Arc<View<Volume>>,
+    pub controllers: Arc<View<StorageController>>,
     pub graph: Arc<Graph>,
     pub ledger: Arc<Ledger>,
     pub secret_users: Arc<SecretUsers>,
@@ -80,7 +84,8 @@ impl WorkloadReconciler {
         let files = workload.spec.as_ref().map(|spec| spec.files.as_slice()).unwrap_or_default();
         let files_revision = revision(&key.project, files, |name| self.views.secrets.get(name));
         let nodes = self.nodes(workload, copies);
-        Ok(Surroundings { nodes, cycle, goes_first, files_revision })
+        let volumes = anchors(&key.project, workload, &self.views.volumes);
+        Ok(Surroundings { nodes, cycle, goes_first, files_revision, volumes })
     }
 
     /// The nodes that matter: those that are named or run a copy, and all of them only when labels
@@ -89,9 +94,12 @@ impl WorkloadReconciler {
         let placement = workload.spec.as_ref().and_then(|spec| spec.placement.as_ref());
         if placement.is_some_and(|placement| placement.selector.is_some()) {
             let used = self.views.ledger.all();
+            let storage = registered(&self.views.controllers);
             let seat = |(name, node): (ObjectName, Arc<Node>)| {
                 let used = used.get(&name.name).copied().unwrap_or_default();
-                (name.name, Seat::of(&node, used))
+                let seat = Seat::of(&node, used);
+                let has_storage = storage.contains(&seat.controller);
+                (name.name, Seat { has_storage, ..seat })
             };
             return self.views.nodes.all().into_iter().map(seat).collect();
         }

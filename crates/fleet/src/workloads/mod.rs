@@ -8,6 +8,7 @@ pub mod plan;
 pub mod rollout;
 pub mod summary;
 pub mod validate;
+pub mod volumes;
 pub mod watches;
 
 /// Held by a workload until its last copy is gone.

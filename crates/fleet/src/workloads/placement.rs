@@ -3,6 +3,7 @@
 //! What runs stays where it is as long as its node is chosen: copies have state, and moving one
 //! costs more than an even spread is worth. Only what is missing is placed, on the chosen node with
 //! the fewest copies; only what is too many is taken away, from where it is missed least.
+use super::volumes::{Anchor, controller_of};
 use orrery_proto::apps::v1::{NodeSelector, Placement, Resources};
 use orrery_proto::infra::v1::Node;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +17,10 @@ pub struct Seat {
     pub runtimes: BTreeSet<String>,
     /// What copies can still have of it; nothing when its agent does not say how much it has.
     pub free: Option<Amounts>,
+    /// The id of the storage controller that serves it.
+    pub controller: String,
+    /// Whether that controller has registered.
+    pub has_storage: bool,
 }
 
 /// Amounts of what a node has.
@@ -62,6 +67,8 @@ pub struct Needs<'a> {
     /// The runtime, as agents name it.
     pub runtime: &'a str,
     pub amounts: Amounts,
+    /// The volumes that it mounts.
+    pub volumes: &'a [Anchor],
 }
 
 /// One copy on one node.
@@ -105,6 +112,16 @@ impl Seat {
                 let all = Amounts { cpu_millis: all.cpu_millis, memory_mib: all.memory_mib };
                 all.minus(used)
             }),
+            controller: controller_of(node),
+            has_storage: false,
+        }
+    }
+
+    /// Whether a volume is there, or can be made there.
+    fn reaches(&self, volume: &Anchor) -> bool {
+        match &volume.controller {
+            Some(controller) => *controller == self.controller,
+            None => self.has_storage,
         }
     }
 
@@ -132,7 +149,11 @@ pub fn place(
         None => by_name(&placement.nodes, needs, present, nodes),
         Some(selector) => {
             let chosen = nodes.iter().filter(|(_, seat)| seat.is_chosen_by(selector));
-            let choice = Choice { needs, present, seats: chosen.collect() };
+            let chosen: BTreeMap<&String, &Seat> = chosen.collect();
+            let reaches = |seat: &Seat| needs.volumes.iter().all(|volume| seat.reaches(volume));
+            let seats = chosen.iter().filter(|(_, seat)| reaches(seat));
+            let seats = seats.map(|(name, seat)| (*name, *seat)).collect();
+            let choice = Choice { needs, present, chosen, seats };
             match placement.replicas {
                 None => choice.one_on_each(selector),
                 Some(replicas) => choice.spread(selector, usize::try_from(replicas).unwrap_or(0)),
@@ -171,6 +192,8 @@ fn by_name(
 struct Choice<'a> {
     needs: Needs<'a>,
     present: &'a Present,
+    chosen: BTreeMap<&'a String, &'a Seat>,
+    /// Those of them that reach every volume.
     seats: BTreeMap<&'a String, &'a Seat>,
 }
 
@@ -263,7 +286,7 @@ impl Choice<'_> {
     }
 
     fn why_none(&self, selector: &NodeSelector) -> String {
-        if self.seats.is_empty() {
+        if self.chosen.is_empty() {
             let labels: BTreeMap<_, _> = selector.match_labels.iter().collect();
             let labels: Vec<String> =
                 labels.into_iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -271,6 +294,9 @@ impl Choice<'_> {
                 true => "there is no node".to_owned(),
                 false => format!("no node has the labels {}", labels.join(",")),
             };
+        }
+        if self.seats.is_empty() {
+            return self.why_no_volume();
         }
         let count = |which: fn(&Seat) -> bool| self.seats.values().filter(|s| which(s)).count();
         let gone = count(|seat| !seat.ready);
@@ -287,7 +313,33 @@ impl Choice<'_> {
         ];
         let causes = causes.into_iter().filter(|(number, _)| 0 < *number);
         let causes: Vec<String> = causes.map(|(number, why)| format!("{number} {why}")).collect();
-        format!("{} chosen nodes take nothing new: {}", self.seats.len(), causes.join(", "))
+        let chosen = match self.chosen.len() == self.seats.len() {
+            true => format!("{} chosen nodes", self.seats.len()),
+            false => format!("{} chosen nodes with the volumes", self.seats.len()),
+        };
+        format!("{chosen} take nothing new: {}", causes.join(", "))
+    }
+
+    /// No chosen node reaches all volumes: which one stands in the way, or that they do together.
+    fn why_no_volume(&self) -> String {
+        let reached = |volume: &Anchor| self.chosen.values().any(|seat| seat.reaches(volume));
+        if let Some(volume) = self.needs.volumes.iter().find(|volume| !reached(volume)) {
+            let name = &volume.volume;
+            return match &volume.controller {
+                Some(controller) => format!(
+                    "the volume {name} is on {controller}, and no chosen node is served by it"
+                ),
+                None => format!(
+                    "the volume {name} has no place yet, and no chosen node has a storage controller"
+                ),
+            };
+        }
+        let place = |volume: &Anchor| match &volume.controller {
+            Some(controller) => format!("{} on {controller}", volume.volume),
+            None => format!("{} anywhere", volume.volume),
+        };
+        let places: Vec<String> = self.needs.volumes.iter().map(place).collect();
+        format!("no chosen node reaches all volumes: {}", places.join(", "))
     }
 }
 

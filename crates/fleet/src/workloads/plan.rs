@@ -2,6 +2,7 @@
 use super::AGENT_FINALIZER;
 use super::placement::{Amounts, Needs, Present, Seat, Slot, place};
 use super::rollout::{self, Candidate};
+use super::volumes::Anchor;
 use orrery_proto::apps::v1::{
     Workload, WorkloadInstance, WorkloadInstanceSpec, WorkloadInstanceStatus, WorkloadSpec,
     workload_instance_spec, workload_spec,
@@ -56,6 +57,8 @@ pub struct Surroundings {
     pub goes_first: Option<String>,
     /// Changes with the content of its files.
     pub files_revision: Option<String>,
+    /// The volumes that its copies mount.
+    pub volumes: Vec<Anchor>,
 }
 
 /// Decides. `instances` are all copies of this workload.
@@ -146,7 +149,7 @@ fn wanted(
     let placement = spec.placement.clone().unwrap_or_default();
     let present = present(instances);
     let amounts = Amounts::requested(spec.resources.as_ref());
-    let needs = Needs { runtime: runtime_name(spec), amounts };
+    let needs = Needs { runtime: runtime_name(spec), amounts, volumes: &around.volumes };
     let mut placed = place(&placement, needs, &present, &around.nodes);
     plan.desired = placed.desired;
     plan.obstacle = placed.shortage.map(Obstacle::TooFewNodes);

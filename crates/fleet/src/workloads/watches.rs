@@ -4,11 +4,13 @@ use super::files::SecretUsers;
 use super::graph::Graph;
 use super::ledger::Ledger;
 use super::placement::{Amounts, Seat};
+use super::volumes::mounted;
 use orrery_hub::{Error, Hub, ObjectName};
 use orrery_proto::apps::v1::{Workload, WorkloadInstance, WorkloadInstanceSpec};
 use orrery_proto::core::v1::Secret;
 use orrery_proto::infra::v1::Node;
-use orrery_runtime::{Change, Controller, Reflector};
+use orrery_proto::storage::v1::{StorageController, Volume};
+use orrery_runtime::{Change, Controller, KeyQueue, Reflector, View};
 use std::sync::Arc;
 
 /// The index key of every workload that is placed by labels: nodes that change concern them.
@@ -20,6 +22,8 @@ pub struct Watches {
     pub instances: Reflector<WorkloadInstance>,
     pub nodes: Reflector<Node>,
     pub secrets: Reflector<Secret>,
+    pub volumes: Reflector<Volume>,
+    pub controllers: Reflector<StorageController>,
 }
 
 impl Watches {
@@ -29,6 +33,8 @@ impl Watches {
             instances: Reflector::indexed(hub.resources()?, by_workload),
             nodes: Reflector::new(hub.resources()?),
             secrets: Reflector::new(hub.resources()?),
+            volumes: Reflector::new(hub.resources()?),
+            controllers: Reflector::new(hub.resources()?),
         })
     }
 
@@ -43,6 +49,8 @@ impl Watches {
             instances: self.instances.view(),
             nodes: self.nodes.view(),
             secrets: self.secrets.view(),
+            volumes: self.volumes.view(),
+            controllers: self.controllers.view(),
             graph: graph.clone(),
             ledger: Arc::new(Ledger::default()),
             secret_users: Arc::new(SecretUsers::default()),
@@ -69,6 +77,7 @@ impl Watches {
         self.secrets.on_change(move |change: &Change<Secret>| {
             users.of(&change.name).into_iter().for_each(|user| queue.add(user));
         });
+        self.feed_from_storage(&controller.queue());
         let (queue, placed) = (controller.queue(), self.workloads.view());
         self.nodes.on_change(move |change: &Change<Node>| {
             let seat = |node: &Option<Arc<Node>>| {
@@ -81,6 +90,42 @@ impl Watches {
         });
         Ok(controller)
     }
+
+    /// A volume that got a place draws its users there; a storage controller that comes or goes matters
+    /// to those whose volumes have none yet.
+    fn feed_from_storage(&mut self, queue: &KeyQueue<ObjectName>) {
+        let (feed, placed) = (queue.clone(), self.workloads.view());
+        self.volumes.on_change(move |change: &Change<Volume>| {
+            let place = |volume: &Option<Arc<Volume>>| {
+                volume.as_ref().map(|volume| {
+                    let status = volume.status.as_ref();
+                    status.map(|status| status.controller.clone()).unwrap_or_default()
+                })
+            };
+            if place(&change.old) != place(&change.new) {
+                let (project, volume) = (&change.name.project, change.name.name.as_str());
+                let uses = |workload: &Workload| mounted(workload).any(|name| name == volume);
+                drawn(&placed, &feed, |name, workload| name.project == *project && uses(workload));
+            }
+        });
+        let (feed, placed) = (queue.clone(), self.workloads.view());
+        self.controllers.on_change(move |change: &Change<StorageController>| {
+            if change.old.is_some() != change.new.is_some() {
+                drawn(&placed, &feed, |_, workload| mounted(workload).next().is_some());
+            }
+        });
+    }
+}
+
+/// Has the workloads looked at again that are placed by labels and are meant.
+fn drawn(
+    placed: &View<Workload>,
+    queue: &KeyQueue<ObjectName>,
+    meant: impl Fn(&ObjectName, &Workload) -> bool,
+) {
+    let concerned = placed.indexed(BY_SELECTOR).into_iter();
+    let concerned = concerned.filter(|(name, workload)| meant(name, workload));
+    concerned.for_each(|(name, _)| queue.add(name));
 }
 
 fn by_selector(_: &ObjectName, workload: &Workload) -> Option<String> {

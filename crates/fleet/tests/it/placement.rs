@@ -1,9 +1,10 @@
 //! Placement by labels, from the hello of an agent to its assignments.
 use crate::workloads::{apply, mk_workload, shop, state};
 use orrery_hub::{ListOptions, ObjectName};
-use orrery_proto::apps::v1::{NodeSelector, Placement, Workload, WorkloadInstance};
+use orrery_proto::apps::v1::{NodeSelector, Placement, VolumeMount, Workload, WorkloadInstance};
 use orrery_proto::infra::v1::{Node, NodeSpec};
 use orrery_proto::meta::v1::ObjectMeta;
+use orrery_proto::storage::v1::{StorageController, StorageControllerSpec, Volume, VolumeSpec};
 use orrery_testkit::agent::FakeAgent;
 use orrery_testkit::world::World;
 
@@ -147,5 +148,78 @@ async fn a_placement_that_could_not_work_is_refused() {
     both.spec.as_mut().unwrap().placement.as_mut().unwrap().nodes = vec!["edge-1".into()];
     let both = resources.apply(&both).await.unwrap_err().to_string();
     assert!(both.contains("either names or labels"), "{both}");
+    world.stop().await;
+}
+
+fn named(project: &str, name: &str) -> Option<ObjectMeta> {
+    Some(ObjectMeta { name: name.into(), project: project.into(), ..ObjectMeta::default() })
+}
+
+/// A storage controller that nobody answers for: where volumes are placed is decided without it.
+async fn storage_on(world: &World, id: &str) {
+    let spec = StorageControllerSpec { address: Some("127.0.0.1:1".into()), ..<_>::default() };
+    let controller =
+        StorageController { metadata: named("", id), spec: Some(spec), ..<_>::default() };
+    world.hub.resources().unwrap().apply(&controller).await.unwrap();
+}
+
+async fn volume(world: &World, name: &str, controller: Option<&str>) {
+    let controller = controller.map(str::to_owned);
+    let spec = VolumeSpec { size: Some("1Mi".into()), controller, ..VolumeSpec::default() };
+    let volume = Volume { metadata: named("shop", name), spec: Some(spec), ..Volume::default() };
+    world.hub.resources().unwrap().apply(&volume).await.unwrap();
+}
+
+async fn until_placed(world: &World, name: &str, controller: &str) {
+    let placed = |volume: &Volume| volume.status.as_ref().map(|status| status.controller.clone());
+    let name = ObjectName::new("shop", name);
+    world.until::<Volume>(&name, |volume| placed(volume).as_deref() == Some(controller)).await;
+}
+
+fn mounting(name: &str, volume: &str) -> Workload {
+    let mut workload = by_label(name, Some(1));
+    let mount = VolumeMount {
+        volume: Some(volume.to_owned()),
+        path: Some("/mnt/data".to_owned()),
+        ..VolumeMount::default()
+    };
+    workload.spec.as_mut().unwrap().volumes = vec![mount];
+    workload
+}
+
+#[tokio::test]
+async fn a_volume_draws_its_workload_to_its_node() {
+    let (world, transport) = shop().await;
+    let zone = [("zone", "a")];
+    let _first = FakeAgent::connect_labelled(&transport, "edge-1", &zone).await.unwrap();
+    let _second = FakeAgent::connect_labelled(&transport, "edge-2", &zone).await.unwrap();
+    storage_on(&world, "edge-2").await;
+    volume(&world, "kept", Some("edge-2")).await;
+    until_placed(&world, "kept", "edge-2").await;
+    apply(&world, &mounting("keeper", "kept")).await;
+    until_nodes(&world, &["edge-2"]).await;
+    // One without a place goes where a chosen node has storage at all.
+    volume(&world, "fresh", None).await;
+    apply(&world, &mounting("web", "fresh")).await;
+    until_nodes(&world, &["edge-2", "edge-2"]).await;
+    until_placed(&world, "fresh", "edge-2").await;
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_workload_whose_volume_is_elsewhere_says_so_until_a_node_is_there() {
+    let (world, transport) = shop().await;
+    let zone = [("zone", "a")];
+    let _agent = FakeAgent::connect_labelled(&transport, "edge-1", &zone).await.unwrap();
+    storage_on(&world, "far").await;
+    volume(&world, "data", Some("far")).await;
+    until_placed(&world, "data", "far").await;
+    apply(&world, &mounting("web", "data")).await;
+    let waits = world.until::<Workload>(&web(), |w| state(w) == "NotScheduled").await;
+    let why = "the volume data is on far, and no chosen node is served by it";
+    assert_eq!(scheduled(&waits), Some(("False", why)));
+    let served = [("zone", "a"), ("storage.orrery.dev/controller", "far")];
+    set_node(&world, "edge-1", false, &served).await;
+    until_nodes(&world, &["edge-1"]).await;
     world.stop().await;
 }

@@ -27,11 +27,15 @@ impl Identity for Driver {
         _: Request<GetPluginCapabilitiesRequest>,
     ) -> Result<Response<GetPluginCapabilitiesResponse>, Status> {
         let service = |kind: service::Type| Type::Service(Service { r#type: kind.into() });
-        let online = VolumeExpansion { r#type: volume_expansion::Type::Online.into() };
+        let when = match self.config.grows_online {
+            true => volume_expansion::Type::Online,
+            false => volume_expansion::Type::Offline,
+        };
+        let expansion = VolumeExpansion { r#type: when.into() };
         let capabilities = [
             service(service::Type::ControllerService),
             service(service::Type::VolumeAccessibilityConstraints),
-            Type::VolumeExpansion(online),
+            Type::VolumeExpansion(expansion),
         ];
         let capability = |kind| PluginCapability { r#type: Some(kind) };
         Ok(Response::new(GetPluginCapabilitiesResponse {

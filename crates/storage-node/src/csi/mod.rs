@@ -47,6 +47,9 @@ pub struct CsiConfig {
     pub device_timeout: Duration,
     /// Where device nodes are made if `/dev` has none.
     pub nodes: PathBuf,
+    /// Whether a file system can grow while it is mounted. If not, volumes grow while nobody uses
+    /// them, and the driver says so among its capabilities.
+    pub grows_online: bool,
 }
 
 impl CsiConfig {
@@ -57,6 +60,7 @@ impl CsiConfig {
             volumes_max: 0,
             device_timeout: Duration::from_secs(30),
             nodes: "/run/orrery/devices".into(),
+            grows_online: true,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What the machine says and does: mounts, devices, file systems, programs.
 
 pub mod block;
-mod ext;
+pub(crate) mod ext;
 pub mod filesystem;
 pub mod mount;
 pub mod mounts;

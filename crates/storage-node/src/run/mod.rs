@@ -15,10 +15,21 @@ use crate::{
     },
     csi::{CsiConfig, driver},
     error::{Doing, Error, Result},
+    host::ext::may_grow_mounted,
     service::{self, Endpoint, Listener, Registration, RemotePool, keep_registered, serve},
 };
-use options::{Place, pair, place};
-use std::{fs, io::ErrorKind, path::Path, sync::Arc, time::Duration};
+use options::{Place, check_id, pair, place};
+use rustix::{
+    fs::{FlockOperation, flock},
+    io::Errno,
+};
+use std::{
+    fs::{self, File},
+    io::ErrorKind,
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 
@@ -37,6 +48,8 @@ pub async fn run_controller(
     tls: Tls,
     stop: CancellationToken,
 ) -> Result<()> {
+    check_id(&options.id)?;
+    let _state = lock(&options.storage.state)?;
     let volumes = Arc::new(open(&options.storage).await?);
     let (listener, address) = listen(&options.listen, tls.server).await?;
     let registration = Registration {
@@ -71,10 +84,17 @@ pub async fn run_csi(options: CsiOptions, tls: Tls, stop: CancellationToken) -> 
     let mut config = CsiConfig::new(options.node_id);
     config.volumes_max = options.volumes_max;
     config.device_timeout = Duration::from_secs(options.device_timeout_seconds);
+    config.grows_online = may_grow_mounted()?;
+    if !config.grows_online {
+        tracing::warn!(
+            "this process lacks CAP_SYS_RESOURCE: volumes can only grow while they are not in use"
+        );
+    }
     if let Some(name) = options.driver_name {
         config.name = name;
     }
     let Some(registry) = options.registry else {
+        let _state = lock(&options.storage.state)?;
         let volumes = Arc::new(open(&options.storage).await?);
         let routes = driver(config, volumes.clone());
         tokio::join!(serve(listener, routes, stop.clone()), volumes.follow_backend(stop));
@@ -84,6 +104,24 @@ pub async fn run_csi(options: CsiOptions, tls: Tls, stop: CancellationToken) -> 
     let pool: Arc<dyn Pool> = Arc::new(RemotePool::new(&registry, &config.node_id)?);
     serve(listener, driver(config, pool), stop).await;
     Ok(())
+}
+
+/// Takes a folder for this process alone, for as long as the file is open: two that act on the same
+/// books would undo each other's work.
+fn lock(state: &Path) -> Result<File> {
+    let path = state.join("lock");
+    let doing = || format!("lock {}", path.display());
+    fs::create_dir_all(state).doing(doing)?;
+    let file = File::create(&path).doing(doing)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(Errno::WOULDBLOCK) => Err(Error::InUse(format!(
+            "another storage controller or CSI driver uses {}: stop it, or name another folder with \
+             --state",
+            state.display()
+        ))),
+        Err(error) => Err(Error::io(doing(), error.into())),
+    }
 }
 
 /// The volumes of the backend that the options describe.

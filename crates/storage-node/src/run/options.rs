@@ -106,6 +106,26 @@ pub(super) fn place(text: &str) -> Result<Place> {
     Err(Error::Invalid(format!("{text:?} needs an absolute path, as in unix:///run/csi.sock")))
 }
 
+/// The longest id of a controller.
+const ID_LENGTH_MAX: usize = 63;
+
+/// Says at once what every registry would answer to this id.
+pub(super) fn check_id(id: &str) -> Result<()> {
+    let inside = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let ends = [id.bytes().next(), id.bytes().last()];
+    let valid = (1..=ID_LENGTH_MAX).contains(&id.len())
+        && id.bytes().all(inside)
+        && ends.into_iter().flatten().all(|byte| byte.is_ascii_alphanumeric())
+        && !id.contains("..");
+    let message = || {
+        format!(
+            "{id:?} cannot be the id of a controller: use 1 to {ID_LENGTH_MAX} letters, digits, '-', \
+             '_' or '.', with a letter or digit at both ends and no two dots in a row"
+        )
+    };
+    if valid { Ok(()) } else { Err(Error::Invalid(message())) }
+}
+
 /// Takes `left=right` apart.
 pub(super) fn pair(text: &str) -> Result<(&str, &str)> {
     let parts = text.split_once('=').filter(|(left, right)| !left.is_empty() && !right.is_empty());
@@ -117,7 +137,7 @@ pub(super) fn pair(text: &str) -> Result<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Place, pair, place};
+    use super::{Place, check_id, pair, place};
 
     #[test]
     fn places_and_pairs_are_read() {
@@ -127,5 +147,15 @@ mod tests {
         assert!(place("unix:a").is_err() && place("unix://a").is_err() && place("unix:").is_err());
         assert_eq!(pair("a=/b=c").unwrap(), ("a", "/b=c"));
         assert!(pair("a").is_err() && pair("=b").is_err() && pair("a=").is_err());
+    }
+
+    #[test]
+    fn ids_are_those_that_a_registry_takes() {
+        for good in ["a", "host-1", "Host_1.site", &"x".repeat(63)] {
+            assert!(check_id(good).is_ok(), "{good:?}");
+        }
+        for bad in ["", "a/b", "-a", "a.", "a..b", "a b", "ü", &"x".repeat(64)] {
+            assert!(check_id(bad).is_err(), "{bad:?}");
+        }
     }
 }

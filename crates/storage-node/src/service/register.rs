@@ -39,7 +39,9 @@ pub async fn keep_registered(registration: Registration, stop: CancellationToken
                 registration.refresh_interval
             }
             Err(status) => {
-                tracing::warn!(controller = registration.controller_id, %status, "cannot register");
+                let (controller, registry) = (&registration.controller_id, &registration.registry);
+                let reason = format_args!("{:?}: {}", status.code(), status.message());
+                tracing::warn!(controller, %registry, %reason, "cannot register");
                 (known, retry) = (false, (retry * 2).min(registration.refresh_interval));
                 retry
             }

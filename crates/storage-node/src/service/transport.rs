@@ -27,6 +27,15 @@ enum Address {
     Unix(PathBuf),
 }
 
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.address {
+            Address::Tcp(address) => out.write_str(address),
+            Address::Unix(path) => write!(out, "unix:{}", path.display()),
+        }
+    }
+}
+
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 

@@ -3,6 +3,7 @@
 //! fails, because a run that skipped everything would prove nothing.
 #![allow(clippy::unwrap_used)]
 
+mod ceph;
 mod controller;
 mod csi;
 mod guest;

@@ -116,6 +116,9 @@ async fn options_that_cannot_work_are_refused() {
         let error = run(rest).await;
         assert!(matches!(error, Error::Invalid(_)), "{rest}: {error:?}");
     }
+    let line = format!("x storage-controller --id a/b {state}");
+    let wrong = run_controller(controller(&line), Tls::default(), CancellationToken::new()).await;
+    assert!(wrong.unwrap_err().to_string().contains("letters, digits"));
     let socket = disk.folder.path().join("csi.sock");
     let _listening = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     let drive = async |endpoint: &str| {
@@ -125,4 +128,29 @@ async fn options_that_cannot_work_are_refused() {
     assert!(matches!(drive(&format!("unix://{}", socket.display())).await, Error::InUse(_)));
     assert!(matches!(drive("127.0.0.1:0").await, Error::Invalid(_)));
     assert!(fs::metadata(&socket).is_ok(), "somebody else's socket is left alone");
+}
+
+/// Two processes on one folder would undo each other's work, so the second does not start.
+#[tokio::test]
+async fn a_folder_has_one_controller_at_a_time() {
+    let disk = Disk::new();
+    let folder = disk.folder.path().display();
+    let state = format!("--state {folder} --memory {}", disk.memory().display());
+    let stop = CancellationToken::new();
+    let line = format!("x storage-controller --id a --registry 127.0.0.1:1 {state}");
+    let first = tokio::spawn(run_controller(controller(&line), Tls::default(), stop.clone()));
+    let taken = async {
+        while !disk.folder.path().join("lock").exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), taken).await.expect("the first one starts");
+    let second = run_controller(controller(&line), Tls::default(), stop.clone()).await;
+    let said = second.unwrap_err();
+    assert!(matches!(said, Error::InUse(_)) && said.to_string().contains("--state"), "{said}");
+    let line = format!("x csi --endpoint unix://{folder}/csi.sock --node-id a {state}");
+    let driver = run_csi(csi(&line), Tls::default(), stop.clone()).await;
+    assert!(matches!(driver.unwrap_err(), Error::InUse(_)));
+    stop.cancel();
+    tokio::time::timeout(Duration::from_secs(20), first).await.expect("it stops").unwrap().unwrap();
 }

@@ -77,20 +77,29 @@ pub struct Figures {
     per_second: f64,
     cpu: Option<Duration>,
     megabytes_per_second: f64,
+    cpu_per_megabyte: Option<Duration>,
 }
 
 impl fmt::Display for Figures {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cpu = self.cpu.map_or_else(|| "-".to_owned(), |cpu| cpu.as_micros().to_string());
+        let shown = |cpu: Option<Duration>| {
+            cpu.map_or_else(|| "-".to_owned(), |cpu| cpu.as_micros().to_string())
+        };
+        let (cpu, streamed) = (shown(self.cpu), shown(self.cpu_per_megabyte));
         let (alone, stream) = (self.alone.as_micros(), self.megabytes_per_second);
-        write!(out, "{alone} | {:.0} | {cpu} | {stream:.0}", self.per_second)
+        write!(out, "{alone} | {:.0} | {cpu} | {stream:.0} | {streamed}", self.per_second)
     }
 }
 
 /// Measures so many rounds, and takes the best of each.
 pub async fn measure(client: &Client, proxy: Option<&Running>, rounds: usize) -> Figures {
-    let mut best =
-        Figures { alone: Duration::MAX, per_second: 0.0, cpu: None, megabytes_per_second: 0.0 };
+    let mut best = Figures {
+        alone: Duration::MAX,
+        per_second: 0.0,
+        cpu: None,
+        megabytes_per_second: 0.0,
+        cpu_per_megabyte: None,
+    };
     let mut grpc = Grpc::new(client.channel().await);
     for _ in 0..200 {
         unary(&mut grpc).await;
@@ -99,12 +108,22 @@ pub async fn measure(client: &Client, proxy: Option<&Running>, rounds: usize) ->
         best.alone = best.alone.min(alone(&mut grpc).await);
         let before = proxy.map(Running::cpu);
         best.per_second = best.per_second.max(together(client).await);
-        let spent = proxy.zip(before).map(|(proxy, before)| proxy.cpu() - before);
-        let each = spent.map(|spent| spent / u32::try_from(TOGETHER).unwrap());
-        best.cpu = [best.cpu, each].into_iter().flatten().min();
+        best.cpu = least(best.cpu, spent(proxy, before), TOGETHER);
+        let before = proxy.map(Running::cpu);
         best.megabytes_per_second = best.megabytes_per_second.max(streamed(client).await);
+        best.cpu_per_megabyte = least(best.cpu_per_megabyte, spent(proxy, before), STREAMED);
     }
     best
+}
+
+fn spent(proxy: Option<&Running>, before: Option<Duration>) -> Option<Duration> {
+    proxy.zip(before).map(|(proxy, before)| proxy.cpu() - before)
+}
+
+/// The smaller of what is known and what each of so many has cost now.
+fn least(known: Option<Duration>, spent: Option<Duration>, count: usize) -> Option<Duration> {
+    let each = spent.map(|spent| spent / u32::try_from(count).unwrap());
+    [known, each].into_iter().flatten().min()
 }
 
 async fn alone(grpc: &mut Grpc<Channel>) -> Duration {

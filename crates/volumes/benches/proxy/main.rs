@@ -15,6 +15,10 @@ mod peers;
 use children::{Identities, Ports};
 use peers::Peer;
 
+/// That of the program people run.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Rounds of each measurement; the best one is shown, because other work on the machine only slows.
 const ROUNDS: usize = 3;
 
@@ -27,11 +31,13 @@ fn main() {
         ["serve-proxy", port, echo, folder] => {
             runtime.block_on(children::serve_proxy(port, echo, folder));
         }
-        _ => runtime.block_on(measure()),
+        names => runtime.block_on(measure(names)),
     }
 }
 
-async fn measure() {
+/// Measures the proxies with these names, and all of them where none is named.
+async fn measure(names: &[&str]) {
+    let named: Vec<&str> = names.iter().copied().filter(|name| !name.starts_with('-')).collect();
     for encrypted in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let identities = encrypted.then(|| Identities::write(folder.path()));
@@ -39,11 +45,13 @@ async fn measure() {
         let _echo = children::start_echo(&ports, folder.path(), encrypted).await;
         println!("\n{}\n", if encrypted { "With mutual TLS:" } else { "Plain:" });
         println!(
-            "| proxy | 1 in flight, p50 us | 64 in flight /s | CPU us per request | 1 MB messages, MB/s |"
+            "| proxy | 1 in flight, p50 us | 64 in flight /s | CPU us per request | 1 MB messages, MB/s | CPU us per MB |"
         );
-        println!("|---|---|---|---|---|");
+        println!("|---|---|---|---|---|---|");
         let peers = [Peer::Direct, Peer::Ours, Peer::Nginx, Peer::Envoy];
-        for peer in peers {
+        for peer in
+            peers.into_iter().filter(|peer| named.is_empty() || named.contains(&peer.shown()))
+        {
             let running = peer.start(&ports, folder.path(), encrypted).await;
             let client = load::Client::new(peer.port(&ports), identities.as_ref(), peer.name());
             let figures = load::measure(&client, running.as_ref(), ROUNDS).await;

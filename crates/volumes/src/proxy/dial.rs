@@ -1,5 +1,5 @@
 //! Makes one HTTP/2 connection to a controller.
-use super::failure::innermost;
+use super::{Gather, failure::innermost};
 use crate::{Entry, address::Target};
 use futures::{FutureExt, future::BoxFuture};
 use hyper::{body::Incoming, client::conn::http2};
@@ -147,7 +147,7 @@ where
         .max_concurrent_reset_streams(RESET_STREAMS_MAX)
         .max_frame_size(limits::FRAME_BYTES_MAX)
         .max_header_list_size(limits::HEADER_LIST_BYTES_MAX)
-        .handshake(TokioIo::new(stream))
+        .handshake(TokioIo::new(Gather::new(stream)))
         .await
         .map_err(|error| format!("HTTP/2 handshake: {}", innermost(&error)))?;
     Ok((sender, connection.boxed()))

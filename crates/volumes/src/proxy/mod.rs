@@ -15,6 +15,8 @@ mod body;
 mod dial;
 pub use dial::{Dialer, limits as dial_limits};
 mod failure;
+mod gather;
+pub use gather::Gather;
 mod pool;
 mod route;
 

@@ -12,6 +12,8 @@ fn nodes(text: &str) -> BTreeMap<String, Seat> {
             cordoned: word.ends_with('#'),
             runtimes: if word.ends_with('?') { BTreeSet::new() } else { ["process".into()].into() },
             free: None,
+            controller: name.clone(),
+            has_storage: !word.ends_with('?'),
         };
         (name, seat)
     };
@@ -19,7 +21,7 @@ fn nodes(text: &str) -> BTreeMap<String, Seat> {
 }
 
 const PROCESS: Needs<'static> =
-    Needs { runtime: "process", amounts: Amounts { cpu_millis: 0, memory_mib: 0 } };
+    Needs { runtime: "process", amounts: Amounts { cpu_millis: 0, memory_mib: 0 }, volumes: &[] };
 
 /// "a b b1": the first copy on a, the first two on b.
 fn slots(text: &str) -> BTreeSet<Slot> {
@@ -157,7 +159,87 @@ fn a_node_takes_what_fits() {
     assert_eq!(shown(&placed.slots), "a ghost", "what runs stays");
 }
 
+/// "data@b tmp": the volume data is on b, and tmp goes where it is used first.
+fn anchors(text: &str) -> Vec<Anchor> {
+    let anchor = |word: &str| match word.split_once('@') {
+        Some((volume, place)) => {
+            Anchor { volume: volume.to_owned(), controller: Some(place.to_owned()) }
+        }
+        None => Anchor { volume: word.to_owned(), controller: None },
+    };
+    text.split_whitespace().map(anchor).collect()
+}
+
+#[track_caller]
+fn drawn(
+    volumes: &str,
+    replicas: Option<i32>,
+    staying: &str,
+    seats: &str,
+    expect: &str,
+    why: &str,
+) {
+    let (volumes, nodes) = (anchors(volumes), nodes(seats));
+    let needs = Needs { volumes: &volumes, ..PROCESS };
+    let present = Present { staying: slots(staying), leaving: BTreeSet::new() };
+    let placed = place(&by_label(replicas), needs, &present, &nodes);
+    assert_eq!(shown(&placed.slots), expect);
+    assert_eq!(placed.shortage.as_deref().unwrap_or_default(), why);
+    let carried_out = Present { staying: placed.slots.clone(), leaving: BTreeSet::new() };
+    assert_eq!(place(&by_label(replicas), needs, &carried_out, &nodes), placed, "at rest");
+}
+
+#[test]
+fn copies_go_where_their_volumes_are() {
+    drawn("data@b", Some(1), "", "a b c", "b", "");
+    drawn("data@b", Some(2), "", "a b c", "b b1", "");
+    drawn("data@b", None, "", "a b c", "b", "");
+    drawn("data@b", Some(1), "a", "a b c", "b", "");
+    drawn("data@b more@b", Some(1), "", "a b", "b", "");
+    drawn("tmp", Some(1), "", "a? b", "b", "");
+    drawn("tmp data@c", Some(1), "", "a b c", "c", "");
+}
+
+#[test]
+fn a_volume_out_of_reach_is_said() {
+    let elsewhere = "the volume data is on X, and no chosen node is served by it";
+    drawn("data@X", Some(1), "", "a X", "", elsewhere);
+    let apart = "no chosen node reaches all volumes: data on a, more on b";
+    drawn("data@a more@b", Some(1), "", "a b", "", apart);
+    let bare = "the volume tmp has no place yet, and no chosen node has a storage controller";
+    drawn("tmp", Some(1), "", "a?", "", bare);
+    let full = "1 chosen nodes with the volumes take nothing new: 1 cordoned";
+    drawn("data@b", Some(1), "", "a b#", "", full);
+    drawn("data@b", Some(1), "", "X", "", "no node has the labels zone=z");
+}
+
 proptest! {
+    /// However volumes and nodes are: a copy is where all of its volumes are, or nowhere.
+    #[test]
+    fn no_copy_is_without_its_volumes(
+        seats in proptest::collection::btree_map("[a-e]", "[!#?]?", 0..5),
+        staying in proptest::collection::btree_set("[a-e]", 0..4),
+        places in proptest::collection::vec(proptest::option::of("[a-e]"), 0..3),
+        replicas in proptest::option::of(0..6_i32),
+    ) {
+        let words: Vec<String> = seats.iter().map(|(node, mark)| format!("{node}{mark}")).collect();
+        let nodes = nodes(&words.join(" "));
+        let volumes: Vec<Anchor> = places
+            .into_iter()
+            .map(|controller| Anchor { volume: "v".to_owned(), controller })
+            .collect();
+        let staying = staying.into_iter().map(|node| Slot { node, copy: 0 }).collect();
+        let present = Present { staying, leaving: BTreeSet::new() };
+        let needs = Needs { volumes: &volumes, ..PROCESS };
+        let placed = place(&by_label(replicas), needs, &present, &nodes);
+        for slot in &placed.slots {
+            let seat = &nodes[&slot.node];
+            prop_assert!(volumes.iter().all(|volume| seat.reaches(volume)), "{:?}", slot);
+        }
+        prop_assert_eq!(placed.shortage.is_some(), placed.slots.len() < placed.desired
+            || (replicas.is_none() && placed.slots.is_empty()));
+    }
+
     /// However much is asked for: no node gets more than it has room for, and nothing that fits is
     /// left out.
     #[test]

@@ -111,10 +111,12 @@ impl Backend for Qemu {
         if let Some(export) = self.exported(name).await? {
             return self.mapping(name, &export);
         }
-        self.add_node(name, target).await?;
-        let added = self.add_export(name).await;
+        let added = match self.add_node(name, target).await {
+            Ok(()) => self.add_export(name).await,
+            Err(error) => Err(error),
+        };
         if added.is_err() {
-            // Nothing half done; if the daemon is gone, so is the node.
+            // Nothing half done, not even a key; if the daemon is gone, so is the node.
             let _ = self.remove_node(name).await;
         }
         added

@@ -2,17 +2,26 @@
 use super::Qemu;
 use crate::{
     backend::{Target, image},
-    error::{Error, Result, blocking},
-    volume::{CephImage, Size, VolumeName},
+    error::{Doing, Error, Result, blocking},
+    volume::{CephImage, Media, Size, VolumeName},
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::{fs, path::Path, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 /// QEMU's limit for the name of a node is 31 bytes, and names of volumes may be longer.
 const HASH_BYTES: usize = 12;
 /// Where a monitor of Ceph listens if the port is not said.
 const CEPH_PORT: &str = "6789";
+/// A cluster that does not let a user in, or is not there, is given up after this many seconds. The
+/// daemon does nothing else meanwhile, so it must not be Ceph's own five minutes.
+const CEPH_PATIENCE_SECONDS: u32 = 10;
+/// What the daemon reads instead of this host's configuration of Ceph, which may be for another cluster.
+const CEPH_CONF: &str = "ceph.conf";
 const JOB_POLL: Duration = Duration::from_millis(20);
 
 /// The name of the node, and the first part of that of the export.
@@ -60,23 +69,50 @@ impl Qemu {
     }
 
     /// The key goes to the daemon as an object of its own, so that no description of a node has it.
+    /// A user without a key is one of a cluster that asks for none.
     async fn rbd(&self, name: &VolumeName, ceph: &CephImage) -> Result<Value> {
-        let secret = secret_name(name);
-        if !self.has_object(&secret).await? {
-            let arguments =
-                json!({ "qom-type": "secret", "id": secret, "data": ceph.secret.reveal() });
-            self.call("object-add", arguments).await?;
-        }
         let server: Vec<Value> = ceph.monitors.split(',').map(monitor).collect();
-        Ok(json!({
+        let mut node = json!({
             "driver": "rbd",
+            "conf": self.ceph_conf()?,
             "pool": ceph.pool,
             "image": ceph.image,
             "user": ceph.user,
-            "key-secret": secret,
-            "auth-client-required": ["cephx"],
+            "auth-client-required": ["none"],
             "server": server,
-        }))
+        });
+        let key = ceph.secret.reveal();
+        if !key.is_empty() {
+            node["auth-client-required"] = json!(["cephx"]);
+            node["key-secret"] = json!(self.add_key(name, key).await?);
+        }
+        Ok(node)
+    }
+
+    fn ceph_conf(&self) -> Result<PathBuf> {
+        let path = self.files.folder(Media::File).join(CEPH_CONF);
+        let limits = ["client_mount_timeout", "rados_mon_op_timeout"];
+        let limits = limits.map(|limit| format!("{limit} = {CEPH_PATIENCE_SECONDS}\n"));
+        let text = format!("[global]\n{}", limits.concat());
+        fs::write(&path, text).doing(|| format!("write {}", path.display()))?;
+        Ok(path)
+    }
+
+    /// Returns the name of the object. One that is there was left by an attempt with another key.
+    async fn add_key(&self, name: &VolumeName, key: &str) -> Result<String> {
+        // The daemon would repeat what it cannot read, and a key must not be in a message.
+        if !is_base64(key) {
+            return Err(Error::Invalid("ceph.secret is no key of Ceph: those are base64".into()));
+        }
+        let secret = secret_name(name);
+        if self.has_object(&secret).await? {
+            self.call("object-del", json!({ "id": secret })).await?;
+        }
+        // The format says how the key is written here; the daemon encodes it again for Ceph.
+        let arguments =
+            json!({ "qom-type": "secret", "id": secret, "data": key, "format": "base64" });
+        self.call("object-add", arguments).await?;
+        Ok(secret)
     }
 
     async fn has_object(&self, id: &str) -> Result<bool> {
@@ -197,6 +233,12 @@ impl Qemu {
     }
 }
 
+fn is_base64(text: &str) -> bool {
+    let digits = text.trim_end_matches('=');
+    let digit = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
+    text.len().is_multiple_of(4) && text.len() - digits.len() <= 2 && digits.bytes().all(digit)
+}
+
 /// `host`, `host:port`, `[v6]` or `[v6]:port`, as the daemon wants it.
 fn monitor(text: &str) -> Value {
     let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -211,7 +253,7 @@ fn monitor(text: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::{monitor, node_name};
+    use super::{is_base64, monitor, node_name};
     use crate::volume::VolumeName;
     use serde_json::json;
 
@@ -222,5 +264,15 @@ mod tests {
         assert_eq!(monitor("mon-1"), json!({ "host": "mon-1", "port": "6789" }));
         assert_eq!(monitor("mon-1:3300"), json!({ "host": "mon-1", "port": "3300" }));
         assert_eq!(monitor("[::1]:3300"), json!({ "host": "::1", "port": "3300" }));
+    }
+
+    #[test]
+    fn keys_are_base64() {
+        for good in ["AQBh2/lqzc5wBRAALP+Y87yHt9E9cvLF1b4Jkg==", "AAA=", "AAAA"] {
+            assert!(is_base64(good), "{good}");
+        }
+        for bad in ["A", "AAA", "A===", "hunter2", "AA=A", "AA A", "AAA\n"] {
+            assert!(!is_base64(bad), "{bad:?}");
+        }
     }
 }

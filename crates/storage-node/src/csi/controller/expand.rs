@@ -22,11 +22,20 @@ impl Driver {
         let _guard = self.lock(&request.volume_id).await?;
         let volume = self.volume(&request.volume_id).await?;
         let size = capacity::of_grown(range, volume.size)?;
+        let used = labels::published(&volume.labels).is_some() || volume.mapping.is_some();
+        if used && size != volume.size && !self.config.grows_online {
+            return Err(Error::InUse(format!(
+                "the volume {} is in use, and without the capability CAP_SYS_RESOURCE file systems \
+                 cannot grow then: unpublish it first",
+                request.volume_id
+            )));
+        }
         let volume = self.pool.resize(&volume.name, size).await?;
         let block = wanted.is_some_and(|wanted| wanted.access == Access::Block);
         Ok(ControllerExpandVolumeResponse {
             capacity_bytes: volume.size.to_i64(),
-            node_expansion_required: !block,
+            // Offline, the file system grows when the volume is staged.
+            node_expansion_required: !block && self.config.grows_online,
         })
     }
 

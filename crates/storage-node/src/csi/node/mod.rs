@@ -119,7 +119,9 @@ impl Node for Driver {
         let capability = |kind: rpc::Type| NodeServiceCapability {
             r#type: Some(Type::Rpc(Rpc { r#type: kind.into() })),
         };
-        let capabilities = CAPABILITIES.map(capability).into();
+        let offered =
+            |kind: &rpc::Type| self.config.grows_online || *kind != rpc::Type::ExpandVolume;
+        let capabilities = CAPABILITIES.into_iter().filter(offered).map(capability).collect();
         Ok(Response::new(NodeGetCapabilitiesResponse { capabilities }))
     }
 
