@@ -1,5 +1,6 @@
 //! The workload controller: asks the plan and does what it says.
-use super::files::{SecretUsers, revision};
+use super::drain::Told;
+use super::files::{self, FileUsers, revision};
 use super::graph::Graph;
 use super::ledger::Ledger;
 use super::placement::{Amounts, Seat};
@@ -7,6 +8,7 @@ use super::plan::Surroundings;
 use super::{AGENT_FINALIZER, INSTANCES_FINALIZER, plan, summary};
 use async_trait::async_trait;
 use orrery_api::Object;
+use orrery_hub::artifacts::Artifacts;
 use orrery_hub::{ApplyOptions, Clock, Error, Hub, ObjectName, Precondition, Resources};
 use orrery_proto::apps::v1::{Workload, WorkloadInstance};
 use orrery_proto::core::v1::{Project, Secret};
@@ -25,7 +27,7 @@ pub struct Views {
     pub secrets: Arc<View<Secret>>,
     pub graph: Arc<Graph>,
     pub ledger: Arc<Ledger>,
-    pub secret_users: Arc<SecretUsers>,
+    pub file_users: Arc<FileUsers>,
 }
 
 pub struct WorkloadReconciler {
@@ -33,6 +35,8 @@ pub struct WorkloadReconciler {
     instances: Resources<WorkloadInstance>,
     projects: Resources<Project>,
     views: Views,
+    told: Told,
+    artifacts: Artifacts,
     clock: Arc<dyn Clock>,
 }
 
@@ -43,13 +47,18 @@ impl WorkloadReconciler {
             instances: hub.resources()?,
             projects: hub.resources()?,
             views,
+            told: Told::default(),
+            artifacts: Artifacts::new(hub.clone()),
             clock: hub.clock().clone(),
         })
     }
 
     fn copies(&self, key: &ObjectName) -> Vec<WorkloadInstance> {
-        let copies = self.views.instances.indexed(&key.to_string());
-        copies.into_iter().map(|(_, instance)| WorkloadInstance::clone(&instance)).collect()
+        let copies = self.views.instances.indexed(&key.to_string()).into_iter();
+        let mut copies: Vec<_> =
+            copies.map(|(_, instance)| WorkloadInstance::clone(&instance)).collect();
+        self.told.mark(key, &mut copies, self.clock.now());
+        copies
     }
 
     async fn surroundings(
@@ -63,7 +72,9 @@ impl WorkloadReconciler {
         let held = deleting(&workload.metadata) && cycle.is_none();
         let goes_first = if held { self.goes_first(key).await? } else { None };
         let files = workload.spec.as_ref().map(|spec| spec.files.as_slice()).unwrap_or_default();
-        let files_revision = revision(&key.project, files, |name| self.views.secrets.get(name));
+        let uploaded = files::uploaded(&self.artifacts, self.workloads.kind(), key, files).await?;
+        let secret = |name: &ObjectName| self.views.secrets.get(name);
+        let files_revision = revision(&key.project, files, secret, &uploaded);
         let nodes = self.nodes(workload, copies);
         Ok(Surroundings { nodes, cycle, goes_first, files_revision })
     }
@@ -139,7 +150,8 @@ impl WorkloadReconciler {
         Ok(plan)
     }
 
-    async fn carry_out(&self, project: &str, plan: &plan::Plan) -> Result<(), Error> {
+    async fn carry_out(&self, key: &ObjectName, plan: &plan::Plan) -> Result<(), Error> {
+        let project = key.project.as_str();
         for (at, instance) in plan.create.iter().enumerate() {
             match self.instances.create(instance).await {
                 Ok(_) | Err(Error::AlreadyExists { .. }) => {}
@@ -159,6 +171,7 @@ impl WorkloadReconciler {
         }
         for name in &plan.delete {
             self.instances.delete(&ObjectName::new(project, name)).await?;
+            self.told.note(key, name);
         }
         for name in &plan.release {
             let name = ObjectName::new(project, name);
@@ -175,11 +188,12 @@ impl Reconciler<ObjectName> for WorkloadReconciler {
     async fn reconcile(&self, key: &ObjectName) -> Result<Next, Error> {
         let Some(workload) = self.workloads.find(key).await? else {
             self.views.ledger.starve(key, false);
+            self.told.forget(key);
             return Ok(Next::AwaitChange);
         };
         let copies = self.copies(key);
         let plan = self.plan(key, &workload, &copies).await?;
-        self.carry_out(&key.project, &plan).await?;
+        self.carry_out(key, &plan).await?;
         if plan.finished {
             ignore_gone(release(&self.workloads, key, INSTANCES_FINALIZER).await)?;
             return Ok(Next::AwaitChange);

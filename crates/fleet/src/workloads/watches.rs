@@ -1,6 +1,6 @@
 //! What the workload controller watches, and what each change makes it look at again.
 use super::controller::{Views, WorkloadReconciler};
-use super::files::SecretUsers;
+use super::files::FileUsers;
 use super::graph::Graph;
 use super::ledger::Ledger;
 use super::placement::{Amounts, Seat};
@@ -8,7 +8,7 @@ use orrery_hub::{Error, Hub, ObjectName};
 use orrery_proto::apps::v1::{Workload, WorkloadInstance, WorkloadInstanceSpec};
 use orrery_proto::core::v1::Secret;
 use orrery_proto::infra::v1::Node;
-use orrery_runtime::{Change, Controller, Reflector};
+use orrery_runtime::{Change, Controller, KeyQueue, Reflector};
 use std::sync::Arc;
 
 /// The index key of every workload that is placed by labels: nodes that change concern them.
@@ -20,6 +20,7 @@ pub struct Watches {
     pub instances: Reflector<WorkloadInstance>,
     pub nodes: Reflector<Node>,
     pub secrets: Reflector<Secret>,
+    file_users: Arc<FileUsers>,
 }
 
 impl Watches {
@@ -29,6 +30,7 @@ impl Watches {
             instances: Reflector::indexed(hub.resources()?, by_workload),
             nodes: Reflector::new(hub.resources()?),
             secrets: Reflector::new(hub.resources()?),
+            file_users: Arc::default(),
         })
     }
 
@@ -45,9 +47,9 @@ impl Watches {
             secrets: self.secrets.view(),
             graph: graph.clone(),
             ledger: Arc::new(Ledger::default()),
-            secret_users: Arc::new(SecretUsers::default()),
+            file_users: self.file_users.clone(),
         };
-        let (ledger, users) = (views.ledger.clone(), views.secret_users.clone());
+        let (ledger, users) = (views.ledger.clone(), self.file_users.clone());
         let controller = Controller::new("workloads", WorkloadReconciler::new(hub, views)?);
         let queue = controller.queue();
         let feed = users.clone();
@@ -69,18 +71,40 @@ impl Watches {
         self.secrets.on_change(move |change: &Change<Secret>| {
             users.of(&change.name).into_iter().for_each(|user| queue.add(user));
         });
-        let (queue, placed) = (controller.queue(), self.workloads.view());
+        self.hear_nodes(controller.queue());
+        Ok(controller)
+    }
+
+    fn hear_nodes(&mut self, queue: KeyQueue<ObjectName>) {
+        let placed = self.workloads.view();
         self.nodes.on_change(move |change: &Change<Node>| {
             let seat = |node: &Option<Arc<Node>>| {
                 node.as_deref().map(|node| Seat::of(node, Amounts::default()))
             };
-            if seat(&change.old) != seat(&change.new) {
-                let concerned = placed.indexed(BY_SELECTOR).into_iter();
-                concerned.for_each(|(workload, _)| queue.add(workload));
+            let (old, new) = (seat(&change.old), seat(&change.new));
+            if old == new {
+                return;
+            }
+            let chosen = placed.indexed(BY_SELECTOR).into_iter();
+            chosen.for_each(|(workload, _)| queue.add(workload));
+            // Those that name it care for what is seldom: it is opened, closed, emptied or gone.
+            if old.is_some_and(|old| new.is_none_or(|new| !old.takes_like(&new))) {
+                let all = placed.all().into_iter();
+                let named = all.filter(|(_, workload)| names(workload, &change.name.name));
+                named.for_each(|(workload, _)| queue.add(workload));
             }
         });
-        Ok(controller)
     }
+
+    /// Who has files of their own; filled by the watch over workloads.
+    pub fn file_users(&self) -> Arc<FileUsers> {
+        self.file_users.clone()
+    }
+}
+
+fn names(workload: &Workload, node: &str) -> bool {
+    let placement = workload.spec.as_ref().and_then(|spec| spec.placement.as_ref());
+    placement.is_some_and(|placement| placement.nodes.iter().any(|name| name == node))
 }
 
 fn by_selector(_: &ObjectName, workload: &Workload) -> Option<String> {
