@@ -14,6 +14,7 @@ mod machines;
 mod manage;
 mod mesh;
 mod metrics;
+mod nodes;
 mod qemu;
 mod queries;
 mod reachability;
