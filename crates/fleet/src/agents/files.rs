@@ -22,6 +22,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::Notify;
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 /// Bytes of all files of one copy; they travel in one message and are kept in memory.
@@ -76,20 +77,23 @@ impl Files {
         Ok(Self { due, senders, assignments, secrets, workloads, artifacts })
     }
 
-    /// Until it is told to stop.
+    /// Until it is told to stop. What cannot be read now holds up nobody else.
     pub async fn run(self, stop: CancellationToken) -> Result<(), Error> {
+        let mut failed = BTreeSet::new();
+        let mut pause = tokio::time::interval(PAUSE);
+        pause.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let id = tokio::select! {
                 () = stop.cancelled() => return Ok(()),
                 id = self.due.next() => id,
+                _ = pause.tick(), if !failed.is_empty() => {
+                    std::mem::take(&mut failed).iter().for_each(|id: &String| self.due.add(id));
+                    continue;
+                }
             };
             if let Err(error) = self.hand_out(&id).await {
                 tracing::warn!(id, %error, "cannot read files of a copy, will try again");
-                self.due.add(&id);
-                tokio::select! {
-                    () = stop.cancelled() => return Ok(()),
-                    () = tokio::time::sleep(PAUSE) => {}
-                }
+                failed.insert(id);
             }
         }
     }
