@@ -81,7 +81,7 @@ impl Fleet {
         let index = assignments.clone();
         secrets.on_change(move |change| index.secret_changed(&change.name));
         let (due, view) = (assignments.due().clone(), secrets.view());
-        let files = Files::new(hub, due, senders.clone(), assignments.clone(), view);
+        let files = Files::new(hub, due, senders.clone(), assignments.clone(), view)?;
         let fleet = Self {
             states: States::new(hub, assignments.clone())?,
             nodes: Nodes::new(hub, &place.server, &place.address)?,

@@ -3,7 +3,9 @@ use crate::agents::assignments::Assignments;
 use crate::agents::nodes::Nodes;
 use crate::agents::states::States;
 use crate::fleet::mark_gone;
+use crate::workloads::uploads::Uploads;
 use crate::workloads::watches::Watches;
+use orrery_hub::artifacts::Artifacts;
 use orrery_hub::{Error, Hub};
 use orrery_proto::infra::v1::Node;
 use orrery_runtime::{OnEnd, Tasks, View};
@@ -29,7 +31,8 @@ pub fn spawn(hub: &Hub, assignments: Arc<Assignments>, tasks: &mut Tasks) -> Res
     let stop = tasks.stop_token();
     let mut watches = Watches::new(hub)?;
     let controller = watches.controller(hub)?;
-    let Watches { workloads, instances, nodes, secrets, volumes, controllers } = watches;
+    let uploads = Uploads { artifacts: Artifacts::new(hub.clone()), users: watches.file_users() };
+    let Watches { workloads, instances, nodes, secrets, volumes, controllers, .. } = watches;
     let sweep = Sweep {
         hub: hub.clone(),
         nodes: Nodes::new(hub, "", "")?,
@@ -50,6 +53,9 @@ pub fn spawn(hub: &Hub, assignments: Arc<Assignments>, tasks: &mut Tasks) -> Res
     tasks.spawn("used-volume-watch", OnEnd::StopAll, volumes.run(stop.clone()));
     tasks.spawn("used-storage-watch", OnEnd::StopAll, controllers.run(stop.clone()));
     tasks.spawn("workload-watch", OnEnd::StopAll, workloads.run(stop.clone()));
+    let queue = controller.queue();
+    let told = move |workload| queue.add(workload);
+    tasks.spawn("artifact-watch", OnEnd::StopAll, uploads.run(told, stop.clone()));
     let running = stop.clone();
     tasks.spawn("workload-controller", OnEnd::StopAll, async move {
         // A plan that does not know what is there would make it anew.

@@ -7,6 +7,7 @@ use crate::server::Error;
 use futures::StreamExt as _;
 use orrery_access::{Access, Authorities};
 use orrery_hub::Hub;
+use orrery_machines::controller::orphans::OrphanTiming;
 use orrery_machines::drivers::{self, Attributed, DriverKey, Gate, Peer, Timing};
 use orrery_machines::resources::{Edge, EdgeOptions};
 use orrery_pki::{ClientAuth, Identity, LiveTls, Role, SpiffeId};
@@ -111,6 +112,7 @@ pub fn spawn(
     port: Option<DriversPort>,
     access: Access,
     authorities: Authorities,
+    orphans: OrphanTiming,
     tasks: &mut Tasks,
 ) -> Result<Arc<Edge>, Error> {
     let timing = Timing::default();
@@ -120,6 +122,7 @@ pub fn spawn(
         server: server.to_owned(),
         server_lease: orrery_fleet::leader::server_lease,
         authority: Arc::new(move || Some(authorities.signer().ok()?.fingerprint())),
+        orphans,
     };
     let edge = Edge::spawn(hub, options, tasks)?;
     if let Some(port) = port {

@@ -2,6 +2,7 @@
 use crate::audit::AuditOptions;
 use crate::limits::Limits;
 use crate::sealing::KeySource;
+use orrery_machines::controller::orphans::OrphanTiming;
 
 #[derive(Clone, Debug, Default)]
 pub struct Operations {
@@ -11,4 +12,6 @@ pub struct Operations {
     pub audit: Option<AuditOptions>,
     /// What one peer, and all together, may ask for.
     pub limits: Limits,
+    /// When machines that only their provider knows are taken away.
+    pub orphans: OrphanTiming,
 }

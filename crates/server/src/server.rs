@@ -25,6 +25,7 @@ use orrery_fleet::commander::grpc::CommanderService;
 use orrery_fleet::peers::PeerService;
 use orrery_fleet::{Fleet, Place};
 use orrery_hub::Hub;
+use orrery_machines::controller::orphans::OrphanTiming;
 use orrery_machines::resources::Edge;
 use orrery_mesh::hub::Mesh;
 use orrery_pki::ClientAuth;
@@ -103,6 +104,7 @@ pub struct Server {
     peers: Peers,
     listener: Listener,
     drivers: Option<DriversPort>,
+    orphans: OrphanTiming,
     storage: Option<storage::Bound>,
     engine: Arc<dyn Engine>,
     store: Store,
@@ -157,6 +159,7 @@ impl Server {
         let storage = storage::bind(options.storage, options.listen, live.cloned()).await?;
         let config = live.map(|live| live.server_config(ClientAuth::Optional));
         let listener = Listener::new(tcp, config, connections);
+        let orphans = options.operations.orphans;
         let (advertise, peers) = (options.advertise, Peers::new(identities.live().cloned()));
         let gate = Gate::new(metrics.requests().clone(), ledger, audit, hub.clock().clone());
         Ok(Self {
@@ -165,6 +168,7 @@ impl Server {
             peers,
             listener,
             drivers,
+            orphans,
             storage,
             engine,
             store,
@@ -220,6 +224,7 @@ impl Server {
             self.drivers.take(),
             access.clone(),
             self.identities.authorities().clone(),
+            self.orphans,
             tasks,
         )?;
         let mesh = self.mesh.spawn(&self.hub, &self.id, self.identities.authorities(), tasks)?;

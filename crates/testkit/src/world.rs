@@ -6,8 +6,9 @@ use orrery_pki::{TlsFiles, TlsMaterial};
 use orrery_runtime::Tasks;
 use orrery_server::{
     Connections, DriversListen, EtcdOptions, Identities, IdentityOptions, KeySource, MeshSettings,
-    Operations, Server, ServerOptions, StorageListen, StoreOptions,
+    Server, ServerOptions, StorageListen, StoreOptions,
 };
+pub use orrery_server::{Operations, OrphanTiming};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -343,7 +343,8 @@ fn runtimes(config: &AgentConfig, instances: PathBuf) -> Arc<dyn Runtime> {
     let name = || config.name.clone();
     let process = ProcessRuntime::new(instances.clone(), name(), config.supervisor.clone());
     let run_dir = config.run_dir.clone();
-    let podman = PodmanRuntime::new(instances, name(), config.podman.clone(), run_dir);
+    let (podman, supervisor) = (config.podman.clone(), config.supervisor.clone());
+    let podman = PodmanRuntime::new(instances, name(), podman, run_dir, supervisor);
     Arc::new(Runtimes::new(process, podman))
 }
 

@@ -158,15 +158,11 @@ async fn place_files(files: &Files, order: &Order) -> Result<Option<PathBuf>, St
 fn owner(spec: &WorkloadInstanceSpec) -> io::Result<Owner> {
     match &spec.runtime {
         Some(workload_instance_spec::Runtime::Process(process)) => {
-            process.user.as_deref().map(users::find).transpose()
+            let user = process.user.as_deref().map(users::find).transpose()?;
+            Ok(user.map(|user| user.ids()))
         }
-        // A name means something inside the container only; numbers mean the same everywhere.
-        Some(workload_instance_spec::Runtime::Podman(podman)) => {
-            let user = podman.user.as_deref().unwrap_or_default();
-            let numbers = user.bytes().all(|byte| byte.is_ascii_digit() || byte == b':');
-            if numbers && !user.is_empty() { users::find(user).map(Some) } else { Ok(None) }
-        }
-        None => Ok(None),
+        // Its image says what a user means, so its runtime gives them away.
+        Some(workload_instance_spec::Runtime::Podman(_)) | None => Ok(None),
     }
 }
 

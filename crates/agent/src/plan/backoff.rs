@@ -30,6 +30,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        /// The sixth breakage of a peer: its back-off wrapped to zero after many retries.
+        ///
         /// proves: AGT-15
         #[test]
         fn never_zero_never_too_long_and_growing(failures in any::<u32>(), seed in any::<u64>()) {

@@ -17,6 +17,7 @@
 //!
 //! It decides nothing else: whether to start again is the agent's business. Whoever else sends it
 //! SIGTERM or SIGINT, the system that shuts down for example, gets what the agent would.
+pub(crate) mod deadline;
 mod descriptors;
 mod family;
 mod logs;
@@ -39,6 +40,9 @@ use watch::Watch;
 /// process starts any other thread.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut args: Vec<OsString> = args.into_iter().collect();
+    if args.first().is_some_and(|word| word == deadline::DEADLINE) {
+        return deadline::main(&args.split_off(1));
+    }
     let stages = [stage::STAGE, stage::BESIDE, stage::BESIDE_TERMINAL];
     if let Some(how) = stages.into_iter().find(|how| args.first().is_some_and(|word| word == how)) {
         return stage::main(how, args.split_off(1));

@@ -10,8 +10,9 @@
 use super::program;
 use crate::cgroups;
 use crate::runtime::process::record::{self, Folder, Launch, Limits};
-use crate::users;
-use rustix::process::{Resource, Rlimit, setrlimit, setsid};
+use crate::users::{self, User};
+use rustix::process::{Gid, Resource, Rlimit, Uid, getegid, geteuid, setrlimit, setsid};
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use std::{
     ffi::OsString,
     fs::File,
@@ -86,29 +87,39 @@ fn become_program(
     if how == STAGE {
         command.stdin(Stdio::null());
     }
-    prepare(&folder, &launch, &mut command)?;
+    prepare(&folder, &launch)?;
     let error = command.exec();
     Err(program::refused(Path::new(command.get_program()), &error))
 }
 
 /// The folder is entered first: another user may not find the way to it.
-fn prepare(
-    folder: &Folder,
-    launch: &Launch,
-    command: &mut std::process::Command,
-) -> Result<(), String> {
+fn prepare(folder: &Folder, launch: &Launch) -> Result<(), String> {
     let directory = program::working_directory(folder, launch)?;
     std::env::set_current_dir(&directory)
         .map_err(|error| format!("cannot enter {}: {error}", directory.display()))?;
     limit(&launch.limits).map_err(|error| format!("cannot set its limits: {error}"))?;
     if let Some(user) = &launch.user {
-        let (user_id, group_id) = users::find(user).map_err(|error| error.to_string())?;
+        let found = users::find(user).map_err(|error| error.to_string())?;
         if launch.working_directory.is_none() {
-            chown(&directory, Some(user_id), Some(group_id))
+            chown(&directory, Some(found.uid), Some(found.gid))
                 .map_err(|error| format!("cannot give its folder to user {user:?}: {error}"))?;
         }
-        command.uid(user_id).gid(group_id);
+        become_user(&found).map_err(|error| format!("cannot become user {user:?}: {error}"))?;
     }
+    Ok(())
+}
+
+/// With all groups of the user, as after a login. What is set is of this thread, and the program takes
+/// it over.
+fn become_user(user: &User) -> io::Result<()> {
+    let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
+    if (geteuid(), getegid()) == (uid, gid) && !geteuid().is_root() {
+        return Ok(());
+    }
+    let groups: Vec<Gid> = user.groups.iter().copied().map(Gid::from_raw).collect();
+    set_thread_groups(&groups)?;
+    set_thread_res_gid(gid, gid, gid)?;
+    set_thread_res_uid(uid, uid, uid)?;
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! Files that the server hands out.
 use crate::world::{Box1, Program, World, read};
 use orrery_proto::apps::v1::{File, WorkloadInstanceStatus, file::Source};
-use orrery_proto::fleet::v1::{FileContent, InstanceFiles};
-use std::os::unix::fs::PermissionsExt;
+use orrery_proto::fleet::v1::{FileContent, InstanceFiles, LogRequest, server_message::Message};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 fn with_file(mut program: Program, path: &str, revision: &str) -> Program {
     let source = Some(Source::Text("unused here".into()));
@@ -92,4 +92,46 @@ async fn a_container_finds_its_files() {
     server.until_logged("both", |s| s.output.get("s").is_some_and(|o| o == "one\ntwo\n")).await;
     server.unassign(&program).await;
     server.until_state(&program, "Removed").await;
+}
+
+/// Users of containers are those of their image.
+#[tokio::test]
+async fn a_container_reads_its_files_as_the_user_of_its_image() {
+    let podman = Box1::new();
+    let (_agent, mut server) = podman.agent().await;
+    let as_user = |user: &str| {
+        let mut spec = podman.shell("cat $ORRERY_FILES/key && exec sleep 1000");
+        spec.user = Some(user.into());
+        with_file(Program::command("", &[]).contained(spec).restart("never"), "key", "r1")
+    };
+    let program = as_user("web");
+    server.assign(&program).await;
+    server.hand_out(content(&program, "key", "r1", "one\n")).await;
+    if !rustix::process::geteuid().is_root() {
+        let refused = server.until_state(&program, "Pending/StartingFailed").await;
+        assert!(refused.message.contains("only an agent that runs as root"), "{}", refused.message);
+        return;
+    }
+    server.until_state(&program, "Running").await;
+    let request =
+        LogRequest { stream: "s".into(), id: program.id.clone(), credit: 10, ..<_>::default() };
+    server.send(vec![Some(Message::Log(request))]).await;
+    server.until_logged("its file", |server| server.output.contains_key("s")).await;
+    assert_eq!(server.output["s"], "one\n");
+    let file = world_file(&podman, &program);
+    let owner = std::fs::metadata(&file).unwrap();
+    assert_eq!((owner.uid(), owner.gid(), owner.mode() & 0o777), (1234, 1235, 0o600));
+
+    let ghost = as_user("ghost");
+    server.assign(&ghost).await;
+    server.hand_out(content(&ghost, "key", "r1", "one\n")).await;
+    let refused = server.until_state(&ghost, "Pending/StartingFailed").await;
+    assert!(refused.message.contains("ghost"), "{}", refused.message);
+    server.assign_set(&[]).await;
+    server.until_state(&program, "Removed").await;
+    assert!(podman.containers().is_empty(), "what did not start left nothing");
+}
+
+fn world_file(podman: &Box1, program: &Program) -> std::path::PathBuf {
+    podman.world.run_dir().join("files").join(&program.id).join("r1/key")
 }

@@ -1,5 +1,6 @@
 //! Users, limits and control groups of processes.
 use crate::world::{World, read};
+use orrery_agent::SupervisorCommand;
 use orrery_proto::apps::v1::{ProcessLimits, ResourceAmounts, Resources};
 use std::fs;
 
@@ -49,6 +50,41 @@ async fn a_process_runs_as_its_user() {
     let status = server.until_state(&stranger, "Pending/StartingFailed").await;
     let expect = "this node has no user \"no-such-user\"";
     assert!(status.message.starts_with(expect), "{}", status.message);
+}
+
+/// As after a login: with every group that lists the user. The supervisor sees a list of groups of the
+/// test's own.
+#[tokio::test]
+async fn a_process_has_all_groups_of_its_user() {
+    if !rustix::process::geteuid().is_root() {
+        // Only root may become somebody else; the refusal is tested above.
+        return;
+    }
+    let world = World::new();
+    let groups = world.path().join("group");
+    fs::write(&groups, "nogroup:x:65534:\ntapes:x:4242:backup,nobody\nother:x:4343:backup\n")
+        .unwrap();
+    let (_agent, mut server) = world
+        .agent_with(|config| {
+            let (harness, groups) = (config.supervisor.program.display(), groups.display());
+            let script =
+                format!("mount --bind {groups} /etc/group && exec {harness} supervisor \"$0\"");
+            let words = ["--mount", "/bin/sh", "-c", &script].map(Into::into);
+            config.supervisor =
+                SupervisorCommand { program: "/usr/bin/unshare".into(), args: words.into() };
+        })
+        .await;
+    let mut program = world.script("id -G > out; echo $HOME $USER >> out; exec sleep 60");
+    program.process().user = Some("nobody".into());
+    server.assign(&program).await;
+    server.until_state(&program, "Running").await;
+    let out = world.instance_dir(&program.id).join("work/out");
+    let text = crate::world::wait_for("two lines", || {
+        fs::read_to_string(&out).ok().filter(|text| text.lines().count() == 2)
+    });
+    assert_eq!(text.await, "65534 4242\n/nonexistent nobody\n");
+    server.unassign(&program).await;
+    server.until_state(&program, "Removed").await;
 }
 
 /// Where the system has control groups that we may use, the limit holds; where not, it is said.

@@ -101,6 +101,36 @@ async fn a_container_deleted_while_the_agent_was_off_is_removed() {
     assert!(!exists(pid) && podman.containers().is_empty());
 }
 
+/// A container that does not stop when it is asked is killed after its grace, also when the agent that
+/// asked it is gone.
+///
+/// proves: AGT-14
+#[tokio::test]
+async fn a_container_that_was_asked_to_stop_ends_without_its_agent() {
+    let podman = Box1::new();
+    let (agent, mut server) = podman.killable_agent().await;
+    let text = "trap 'echo asked' TERM; while :; do sleep 0.1; done";
+    let program = container(&podman, text).grace(2);
+    server.assign(&program).await;
+    let pid = server.until_state(&program, "Running").await.pid.unwrap();
+    let request = LogRequest {
+        stream: "s".into(),
+        id: program.id.clone(),
+        follow: true,
+        credit: 10,
+        ..LogRequest::default()
+    };
+    server.send(vec![Some(Message::Log(request))]).await;
+    server.unassign(&program).await;
+    server.until_logged("asked", |server| server.output.contains_key("s")).await;
+    agent.kill().await;
+    wait_gone(pid).await;
+    let (_agent, mut server) = podman.killable_agent().await;
+    server.assign_set(&[]).await;
+    server.until_state(&program, "Removed").await;
+    assert!(podman.containers().is_empty());
+}
+
 /// proves: AGT-15
 #[tokio::test]
 async fn what_cannot_start_says_why() {

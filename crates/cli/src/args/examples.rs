@@ -115,6 +115,16 @@ pub const PATCH: &str = "Examples:
     -p '[{\"op\":\"replace\",\"path\":\"/spec/process/args/0\",\"value\":\"60\"}]'
   orrery patch project demo --patch-file patch.yaml";
 
+pub const CORDON: &str = "Example:
+  orrery cordon edge-1";
+
+pub const UNCORDON: &str = "Example:
+  orrery uncordon edge-1";
+
+pub const DRAIN: &str = "Examples:
+  orrery drain edge-1
+  orrery drain edge-1 edge-2 --timeout 5m";
+
 pub const LABEL: &str = "Examples:
   orrery label workload hello app=web tier=front
   orrery label workload/hello app=shop --overwrite

@@ -10,6 +10,7 @@ mod examples;
 mod identity;
 mod manage;
 mod mesh;
+mod nodes;
 mod operations;
 mod resources;
 mod run;
@@ -32,6 +33,7 @@ pub use manage::{
 pub use mesh::{
     BootstrapArguments, BootstrapFormat, MeshArguments, MeshCommand, MeshList, OfPort, ServerMesh,
 };
+pub use nodes::{DrainArguments, NodesArguments};
 pub use operations::{
     LimitArguments, OperationsArguments, SecretsArguments, SecretsCommand, TopArguments, TopCommand,
 };
@@ -142,6 +144,15 @@ pub enum Command {
     /// Set and remove annotations
     #[command(after_help = examples::ANNOTATE)]
     Annotate(ChangeArguments),
+    /// Keep new copies of workloads away from nodes
+    #[command(after_help = examples::CORDON)]
+    Cordon(NodesArguments),
+    /// Open nodes again
+    #[command(after_help = examples::UNCORDON)]
+    Uncordon(NodesArguments),
+    /// Empty nodes: their copies move to others, as many at once as their workloads can miss
+    #[command(after_help = examples::DRAIN)]
+    Drain(DrainArguments),
     /// Wait until resources are as they should be
     #[command(after_help = examples::WAIT)]
     Wait(WaitArguments),

@@ -20,6 +20,11 @@ pub struct OperationsArguments {
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub audit_keep: u16,
+    /// Seconds after which a machine at a provider goes that carries our tag and that nobody here
+    /// knows; never while frozen
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    #[arg(value_parser = clap::value_parser!(u64).range(60..=31_536_000))]
+    pub orphan_grace: u64,
     #[command(flatten)]
     pub limits: LimitArguments,
 }

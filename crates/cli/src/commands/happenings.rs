@@ -57,9 +57,13 @@ pub async fn list(session: &Session, scope: &Scope) -> anyhow::Result<Vec<Happen
     Ok(found)
 }
 
-/// Oldest first.
+/// Oldest first; of the same second, in the order in which they were written.
 pub fn sort(events: &mut [Happening]) {
-    events.sort_by_key(|event| last_seen(&event.0));
+    events.sort_by_key(|event| (last_seen(&event.0), revision(&event.0)));
+}
+
+fn revision(event: &Value) -> Option<u64> {
+    lookup(event, "metadata.resourceVersion").and_then(Value::as_str)?.parse().ok()
 }
 
 fn last_seen(event: &Value) -> Option<Timestamp> {

@@ -27,6 +27,7 @@ mod label;
 mod logs;
 mod man;
 mod mesh;
+mod nodes;
 mod operations;
 mod patch;
 mod pki;
@@ -46,6 +47,7 @@ use crate::args::{Arguments, Command, Global};
 use crate::exit;
 use crate::logging;
 use anyhow::Context as _;
+use nodes::Wanted;
 use std::process::ExitCode;
 use tracing::{Instrument as _, Span};
 
@@ -99,6 +101,9 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<()> {
         Command::Annotate(arguments) => {
             label::run(global, arguments, label::Part::Annotations).await
         }
+        Command::Cordon(arguments) => nodes::run(global, arguments, Wanted::Closed).await,
+        Command::Uncordon(arguments) => nodes::run(global, arguments, Wanted::Open).await,
+        Command::Drain(arguments) => nodes::drain(global, arguments).await,
         Command::Wait(arguments) => wait::run(global, arguments).await,
         Command::Explain(arguments) => explain::run(global, arguments).await,
         Command::ApiResources(arguments) => api_resources::run(global, arguments).await,

@@ -1,8 +1,11 @@
 //! From arguments to what operators decide about a server.
 use crate::args::{LimitArguments, OperationsArguments};
 use anyhow::{Context as _, bail};
-use orrery_server::{AuditOptions, KeySource, Keyring, Limits, Operations, StoreOptions};
+use orrery_server::{
+    AuditOptions, KeySource, Keyring, Limits, Operations, OrphanTiming, StoreOptions,
+};
 use std::path::Path;
+use std::time::Duration;
 
 /// The keys themselves, instead of a file of them.
 const KEY_VARIABLE: &str = "ORRERY_ENCRYPTION_KEY";
@@ -20,7 +23,8 @@ pub fn read(
         keep: arguments.audit_keep.into(),
     });
     let key = key(arguments.encryption_key_file.as_deref(), store, data)?;
-    Ok(Operations { key, audit, limits: limits(&arguments.limits) })
+    let orphans = OrphanTiming::after(Duration::from_secs(arguments.orphan_grace));
+    Ok(Operations { key, audit, limits: limits(&arguments.limits), orphans })
 }
 
 fn limits(arguments: &LimitArguments) -> Limits {

@@ -76,7 +76,9 @@ fn after_any_number_of_kills_every_workload_runs_once() {
     let home = Home::new();
     let _end = End(&home);
     let listen = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let at = ["--listen".to_owned(), listen.to_string()];
+    // Nothing on ports that everybody would choose.
+    let off = ["--drivers-listen", "off", "--storage-listen", "off"].map(str::to_owned);
+    let at = [&["--listen".to_owned(), listen.to_string()], &off[..]].concat();
     let start = || home.server_at("store", &at);
     let (mut server, url) = start();
     let mut worker = agent(&home, &url);

@@ -171,9 +171,12 @@ fn a_machine_that_dies_is_replaced_and_a_frozen_one_is_not() {
     assert_eq!(first.intersection(&second).count(), 2, "one is new");
     let told =
         home.orrery(&["events", "-p", "machines", "--for", &format!("machine/{name}")]).good();
-    for reason in ["AgentLost", "Unhealthy", "Replaced", "Deleting"] {
-        assert!(told.contains(reason), "{reason} is not in:\n{told}");
-    }
+    let at = |reason: &str| {
+        told.find(&format!(" {reason} ")).unwrap_or_else(|| panic!("{reason} is not in:\n{told}"))
+    };
+    let reasons = ["Created", "Joined", "AgentLost", "Unhealthy", "Deleting", "Deleted"];
+    assert!(reasons.is_sorted_by_key(|reason| at(reason)), "they are told in their order:\n{told}");
+    assert!(told.contains("Replaced"), "{told}");
 
     home.orrery(&["annotate", "project", "machines", "machines.orrery.dev/frozen=true"]).good();
     world.patch("machinedeployment/pool", r#"{"spec":{"replicas":4}}"#);

@@ -15,6 +15,7 @@ mod machines;
 mod manage;
 mod mesh;
 mod metrics;
+mod nodes;
 mod podman;
 mod qemu;
 mod queries;

@@ -1,5 +1,7 @@
 //! A virtual machine, emulated: Debian's kernel with an initramfs that holds our agent. It joins and runs a
 //! workload. Needs `qemu-system-x86_64`, busybox, and the kernel that `cargo xtask test` has unpacked.
+mod disk;
+
 use crate::harness::{Home, ORRERY, Process, until};
 use serde_json::Value;
 use std::fs;
@@ -7,28 +9,31 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What the kernel runs first. The drivers of the network card are modules; the order is that of their
-/// dependencies.
-const INIT: &str = r#"#!/bin/busybox sh
+/// What the kernel runs first. Drivers are modules, in the order of their dependencies.
+const FIRST: &str = r#"#!/bin/busybox sh
 /bin/busybox mkdir -p /proc /sys /dev /tmp /data
 /bin/busybox mount -t proc proc /proc
 /bin/busybox mount -t sysfs sys /sys
 /bin/busybox mount -t devtmpfs dev /dev
 /bin/busybox --install -s /bin
-for module in virtio virtio_ring virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci failover net_failover virtio_net; do
+for module in $(cat /modules/order); do
   insmod /modules/$module.ko
 done
 ip link set lo up
 ip addr add 10.0.2.15/24 dev eth0
 ip link set eth0 up
 ip route add default via 10.0.2.2
+"#;
+
+/// Reads what it is to be from the words for the kernel and from the seed within its initramfs.
+const INIT: &str = r#"
 name=$(sed 's/.*orrery.machine=\([^ ]*\).*/\1/' /proc/cmdline)
 server=$(sed 's/.*orrery.server=\([^ ]*\).*/\1/' /proc/cmdline)
 cat /orrery/user-data
 exec /orrery-agent agent --name $name --server $server --data-dir /data
 "#;
 
-const MODULES: [&str; 8] = [
+const MODULES: &[&str] = &[
     "virtio",
     "virtio_ring",
     "virtio_pci_modern_dev",
@@ -53,16 +58,22 @@ fn unpacked() -> PathBuf {
     tools.join("deb/linux-image-cloud-amd64")
 }
 
+/// What every machine needs, and more.
+fn modules(more: &[&'static str]) -> Vec<&'static str> {
+    MODULES.iter().chain(more).copied().collect()
+}
+
 /// An initramfs with busybox, the modules, and the agent with the libraries that it is linked to.
-fn initramfs(home: &Home, kernel: &Path) -> PathBuf {
+fn initramfs(home: &Home, kernel: &Path, modules: &[&str], init: &str) -> PathBuf {
     let tree = home.path("tree");
     for folder in ["bin", "modules"] {
         fs::create_dir_all(tree.join(folder)).unwrap();
     }
     fs::copy("/bin/busybox", tree.join("bin/busybox")).unwrap();
-    fs::write(tree.join("init"), INIT).unwrap();
+    fs::write(tree.join("init"), [FIRST, init].concat()).unwrap();
+    fs::write(tree.join("modules/order"), modules.join(" ")).unwrap();
     fs::set_permissions(tree.join("init"), fs::Permissions::from_mode(0o755)).unwrap();
-    for module in MODULES {
+    for module in modules {
         let found = sh(&format!("find {}/lib/modules -name {module}.ko", kernel.display()));
         fs::copy(found, tree.join(format!("modules/{module}.ko"))).unwrap();
     }
@@ -136,6 +147,19 @@ fn driver(home: &Home, drivers: &str, server: &str) -> Process {
     Process(command.arg(home.path("vms")).stderr(Stdio::null()).spawn().unwrap())
 }
 
+/// What the machines have printed.
+fn console(home: &Home) -> String {
+    sh(&format!("cat {}/*/console 2>/dev/null || true", home.path("vms").display()))
+}
+
+/// The provider's id of the machine, when it and its workload run.
+fn running(home: &Home) -> Option<Value> {
+    let (machine, copies) = (get(home, "machine/vm"), get(home, "workloadinstances"));
+    let running = machine["status"]["phase"] == "Running"
+        && copies["items"][0]["status"]["state"] == "Running";
+    running.then(|| machine["status"]["providerId"].clone())
+}
+
 /// proves: MCH-05, MCH-06
 #[test]
 fn a_virtual_machine_joins_runs_a_workload_is_found_again_and_goes() {
@@ -145,27 +169,21 @@ fn a_virtual_machine_joins_runs_a_workload_is_found_again_and_goes() {
     let _emulators = Emulators(home.path("vms"));
     let up = home.up();
     let mut first = driver(&home, &up.drivers(), &up.server());
-    let archive = initramfs(&home, &kernel);
+    let archive = initramfs(&home, &kernel, MODULES, INIT);
     let file = home.write("vm.yaml", manifests(Path::new(&image), &archive));
     home.orrery(&["apply", "-f", &file.display().to_string()]).good();
-    let console = || {
-        let script = format!("cat {}/*/console 2>/dev/null || true", home.path("vms").display());
-        sh(&script)
-    };
-    let running = || {
-        let (machine, copies) = (get(&home, "machine/vm"), get(&home, "workloadinstances"));
-        let running = machine["status"]["phase"] == "Running"
-            && copies["items"][0]["status"]["state"] == "Running";
-        running.then(|| machine["status"]["providerId"].clone())
-    };
-    let id = crate::harness::until_within(120, &running, || {
-        format!(
-            "the machine joins; it is {}, its console says {}",
-            get(&home, "machine/vm"),
-            console()
-        )
-    });
-    assert!(console().contains("seed of vm"), "its seed is its own");
+    let id = crate::harness::until_within(
+        120,
+        || running(&home),
+        || {
+            format!(
+                "the machine joins; it is {}, its console says {}",
+                get(&home, "machine/vm"),
+                console(&home)
+            )
+        },
+    );
+    assert!(console(&home).contains("seed of vm"), "its seed is its own");
 
     // Another start of the driver finds it again, and nothing of it is made twice.
     first.kill();
@@ -175,7 +193,7 @@ fn a_virtual_machine_joins_runs_a_workload_is_found_again_and_goes() {
         let active = |it: &Value| it["status"]["state"] == "Active";
         drivers["items"].as_array().unwrap().iter().any(active).then_some(())
     });
-    assert_eq!(running(), Some(id));
+    assert_eq!(running(&home), Some(id));
     home.orrery(&["delete", "machine", "vm", "-p", "machines"]).good();
     let left: Vec<_> =
         fs::read_dir(home.path("vms")).unwrap().map(|it| it.unwrap().file_name()).collect();

@@ -129,7 +129,9 @@ impl Boot<'_> {
         }
         if spec.disk.is_some() {
             add("-drive", format!("if=virtio,format=qcow2,file={DISK}"));
-            let seed = format!("file.driver=vvfat,file.dir={SEED},file.label=CIDATA");
+            // Read when the machine asks for it; by then the emulator has left this folder.
+            let folder = self.folder.join(SEED).display().to_string().replace(',', ",,");
+            let seed = format!("file.driver=vvfat,file.dir={folder},file.label=CIDATA");
             add("-drive", format!("if=virtio,format=raw,readonly=on,{seed}"));
         }
         all

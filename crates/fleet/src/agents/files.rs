@@ -3,16 +3,16 @@
 //! ```text
 //!   a copy with files is assigned ──┐
 //!   its agent connects            ──┼──> due ──> read secrets and artifacts ──> outbox of its agent
-//!   a secret that it names changed ─┘
+//!   a secret or artifact changed   ─┘ (its revision in the spec follows)
 //! ```
 //! What is handed out is read at that moment and kept nowhere here. A copy gets files of the revision
 //! that its spec names; before the spec has followed a changed secret, there is nothing to hand out.
 use super::assignments::Assignments;
 use crate::middleware::Senders;
-use crate::workloads::files::revision;
+use crate::workloads::files::{Uploaded, revision, uploaded};
 use orrery_hub::artifacts::{ArtifactPath, Artifacts};
-use orrery_hub::{Error, Hub, ObjectName};
-use orrery_proto::apps::v1::{File, Workload, WorkloadInstanceSpec, file::Source};
+use orrery_hub::{Error, Hub, ObjectName, Resources};
+use orrery_proto::apps::v1::{File, Workload, file::Source};
 use orrery_proto::core::v1::Secret;
 use orrery_proto::fleet::v1::{
     Assignment, FileContent, InstanceFiles, ServerMessage, server_message::Message,
@@ -22,10 +22,14 @@ use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::Notify;
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 /// Bytes of all files of one copy; they travel in one message and are kept in memory.
 pub const FILES_BYTES_MAX: usize = 8 << 20;
+
+/// Before files are read again after the store could not be asked.
+const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Ids of copies whose files are to be handed out.
 #[derive(Debug, Default)]
@@ -57,7 +61,7 @@ pub struct Files {
     senders: Arc<Senders>,
     assignments: Arc<Assignments>,
     secrets: Arc<View<Secret>>,
-    hub: Hub,
+    workloads: Resources<Workload>,
     artifacts: Artifacts,
 }
 
@@ -68,69 +72,102 @@ impl Files {
         senders: Arc<Senders>,
         assignments: Arc<Assignments>,
         secrets: Arc<View<Secret>>,
-    ) -> Self {
-        let artifacts = Artifacts::new(hub.clone());
-        Self { due, senders, assignments, secrets, hub: hub.clone(), artifacts }
+    ) -> Result<Self, Error> {
+        let (workloads, artifacts) = (hub.resources()?, Artifacts::new(hub.clone()));
+        Ok(Self { due, senders, assignments, secrets, workloads, artifacts })
     }
 
-    /// Until it is told to stop.
+    /// Until it is told to stop. What cannot be read now holds up nobody else.
     pub async fn run(self, stop: CancellationToken) -> Result<(), Error> {
+        let mut failed = BTreeSet::new();
+        let mut pause = tokio::time::interval(PAUSE);
+        pause.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let id = tokio::select! {
                 () = stop.cancelled() => return Ok(()),
                 id = self.due.next() => id,
+                _ = pause.tick(), if !failed.is_empty() => {
+                    std::mem::take(&mut failed).iter().for_each(|id: &String| self.due.add(id));
+                    continue;
+                }
             };
-            self.hand_out(&id).await;
+            if let Err(error) = self.hand_out(&id).await {
+                tracing::warn!(id, %error, "cannot read files of a copy, will try again");
+                failed.insert(id);
+            }
         }
     }
 
-    async fn hand_out(&self, id: &str) {
-        let Some((node, assignment)) = self.assignments.assignment(id) else { return };
+    async fn hand_out(&self, id: &str) -> Result<(), Error> {
+        let Some((node, assignment)) = self.assignments.assignment(id) else { return Ok(()) };
         // Nobody to give it to; its agent is told when it connects.
         if self.senders.session(&node).is_none() || assignment.removing {
-            return;
+            return Ok(());
         }
-        let Some(files) = self.resolve(&assignment).await else { return };
+        let Some(files) = self.resolve(&assignment).await? else { return Ok(()) };
         let message = ServerMessage { message: Some(Message::Files(files)) };
         self.senders.send_to(&node, vec![message]);
+        Ok(())
     }
 
     /// The files of the revision that the spec names; nothing when there are none of it (yet).
-    async fn resolve(&self, assignment: &Assignment) -> Option<InstanceFiles> {
-        let spec = assignment.spec.as_ref()?;
-        let current = revision(&assignment.project, &spec.files, |name| self.secrets.get(name))?;
-        if spec.files_revision() != current {
-            return None;
+    async fn resolve(&self, assignment: &Assignment) -> Result<Option<InstanceFiles>, Error> {
+        let (project, id) = (&assignment.project, &assignment.id);
+        let Some(spec) = &assignment.spec else { return Ok(None) };
+        let workload = ObjectName::new(project, spec.workload());
+        let kind = self.workloads.kind();
+        let there = uploaded(&self.artifacts, kind, &workload, &spec.files).await?;
+        let current = revision(project, &spec.files, |name| self.secrets.get(name), &there);
+        let Some(current) = current.filter(|current| spec.files_revision() == current) else {
+            return Ok(None);
+        };
+        let mut resolved = InstanceFiles { id: id.clone(), revision: current, ..<_>::default() };
+        let size = spec.files.iter().map(|file| self.size(project, file, &there)).sum::<usize>();
+        if FILES_BYTES_MAX < size {
+            resolved.problem =
+                format!("its files have {size} bytes together, they may have {FILES_BYTES_MAX}");
+            return Ok(Some(resolved));
         }
-        let mut resolved =
-            InstanceFiles { id: assignment.id.clone(), revision: current, ..<_>::default() };
-        let mut size = 0;
         for file in &spec.files {
-            match self.content(&assignment.project, spec, file).await {
+            let content = match &file.source {
+                Some(Source::Artifact(artifact)) => {
+                    let Some(content) = self.artifact(&workload, artifact.path(), &there).await?
+                    else {
+                        // It has changed meanwhile, and its revision is about to follow.
+                        return Ok(None);
+                    };
+                    content
+                }
+                Some(Source::Text(_) | Source::Secret(_)) | None => self.content(project, file),
+            };
+            match content {
                 Ok(content) => {
-                    size += content.len();
                     let (path, mode) = (file.path().to_owned(), mode(file));
                     resolved.files.push(FileContent { path, mode, content });
                 }
                 Err(problem) => resolved.problem = problem,
             }
         }
-        if FILES_BYTES_MAX < size {
-            resolved.problem =
-                format!("its files have {size} bytes together, they may have {FILES_BYTES_MAX}");
-        }
         if !resolved.problem.is_empty() {
             resolved.files.clear();
         }
-        Some(resolved)
+        Ok(Some(resolved))
     }
 
-    async fn content(
-        &self,
-        project: &str,
-        spec: &WorkloadInstanceSpec,
-        file: &File,
-    ) -> Result<Vec<u8>, String> {
+    /// How much a file brings along; nothing where it is not there.
+    fn size(&self, project: &str, file: &File, there: &Uploaded) -> usize {
+        match &file.source {
+            Some(Source::Artifact(artifact)) => {
+                let size = there.get(artifact.path()).map_or(0, |artifact| artifact.size_bytes);
+                usize::try_from(size).unwrap_or(FILES_BYTES_MAX + 1)
+            }
+            Some(Source::Text(_) | Source::Secret(_)) | None => {
+                self.content(project, file).map_or(0, |content| content.len())
+            }
+        }
+    }
+
+    fn content(&self, project: &str, file: &File) -> Result<Vec<u8>, String> {
         match &file.source {
             Some(Source::Text(text)) => Ok(text.clone().into_bytes()),
             Some(Source::Secret(value)) => {
@@ -140,21 +177,36 @@ impl Files {
                 let data = secret.spec.as_ref().and_then(|spec| spec.data.get(key));
                 data.cloned().ok_or_else(|| format!("secret {name:?} has no value {key:?}"))
             }
-            Some(Source::Artifact(artifact)) => {
-                self.artifact(project, spec.workload(), artifact.path()).await
+            Some(Source::Artifact(_)) | None => {
+                Err("this server does not know where one of its files comes from".to_owned())
             }
-            None => Err("this server does not know where one of its files comes from".to_owned()),
         }
     }
 
-    async fn artifact(&self, project: &str, workload: &str, path: &str) -> Result<Vec<u8>, String> {
-        let path: ArtifactPath =
-            path.parse().map_err(|error| format!("{path:?} is no path of an artifact: {error}"))?;
-        let workloads = self.hub.resources::<Workload>().map_err(|error| error.to_string())?;
-        let name = ObjectName::new(project, workload);
-        match self.artifacts.get(workloads.kind(), &name, &path).await {
-            Ok((_, content)) => Ok(content.to_vec()),
-            Err(error) => Err(error.to_string()),
+    /// What was uploaded, or what is wrong with it; nothing if it is not what was there.
+    async fn artifact(
+        &self,
+        workload: &ObjectName,
+        path: &str,
+        there: &Uploaded,
+    ) -> Result<Option<Result<Vec<u8>, String>>, Error> {
+        let parsed: ArtifactPath = match path.parse() {
+            Ok(path) => path,
+            Err(error) => {
+                return Ok(Some(Err(format!("{path:?} is no path of an artifact: {error}"))));
+            }
+        };
+        let Some(expected) = there.get(path) else {
+            let name = &workload.name;
+            let missing = format!("no file {path:?} was uploaded to the workload {name:?}");
+            return Ok(Some(Err(missing)));
+        };
+        match self.artifacts.get(self.workloads.kind(), workload, &parsed).await {
+            Ok((artifact, content)) if artifact.digest == expected.digest => {
+                Ok(Some(Ok(content.to_vec())))
+            }
+            Ok(_) | Err(Error::NotFound { .. } | Error::ProjectNotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 }

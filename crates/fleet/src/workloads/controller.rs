@@ -1,5 +1,6 @@
 //! The workload controller: asks the plan and does what it says.
-use super::files::{SecretUsers, revision};
+use super::drain::Told;
+use super::files::{self, FileUsers, revision};
 use super::graph::Graph;
 use super::ledger::Ledger;
 use super::placement::{Amounts, Seat};
@@ -11,6 +12,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
 use orrery_api::Object;
+use orrery_hub::artifacts::Artifacts;
 use orrery_hub::{ApplyOptions, Clock, Error, Hub, ObjectName, Precondition, Resources};
 use orrery_proto::apps::v1::{Workload, WorkloadInstance};
 use orrery_proto::core::v1::{Project, Secret};
@@ -42,7 +44,7 @@ pub struct Views {
     pub controllers: Arc<View<StorageController>>,
     pub graph: Arc<Graph>,
     pub ledger: Arc<Ledger>,
-    pub secret_users: Arc<SecretUsers>,
+    pub file_users: Arc<FileUsers>,
 }
 
 pub struct WorkloadReconciler {
@@ -50,6 +52,8 @@ pub struct WorkloadReconciler {
     instances: Resources<WorkloadInstance>,
     projects: Resources<Project>,
     views: Views,
+    told: Told,
+    artifacts: Artifacts,
     clock: Arc<dyn Clock>,
     pace: Pace<ObjectName>,
 }
@@ -61,14 +65,19 @@ impl WorkloadReconciler {
             instances: hub.resources()?,
             projects: hub.resources()?,
             views,
+            told: Told::default(),
+            artifacts: Artifacts::new(hub.clone()),
             clock: hub.clock().clone(),
             pace: Pace::new(SUMMARY_EVERY, SUMMARIES_AT_ONCE),
         })
     }
 
     fn copies(&self, key: &ObjectName) -> Vec<WorkloadInstance> {
-        let copies = self.views.instances.indexed(&key.to_string());
-        copies.into_iter().map(|(_, instance)| WorkloadInstance::clone(&instance)).collect()
+        let copies = self.views.instances.indexed(&key.to_string()).into_iter();
+        let mut copies: Vec<_> =
+            copies.map(|(_, instance)| WorkloadInstance::clone(&instance)).collect();
+        self.told.mark(key, &mut copies, self.clock.now());
+        copies
     }
 
     async fn surroundings(
@@ -82,7 +91,9 @@ impl WorkloadReconciler {
         let held = deleting(&workload.metadata) && cycle.is_none();
         let goes_first = if held { self.goes_first(key).await? } else { None };
         let files = workload.spec.as_ref().map(|spec| spec.files.as_slice()).unwrap_or_default();
-        let files_revision = revision(&key.project, files, |name| self.views.secrets.get(name));
+        let uploaded = files::uploaded(&self.artifacts, self.workloads.kind(), key, files).await?;
+        let secret = |name: &ObjectName| self.views.secrets.get(name);
+        let files_revision = revision(&key.project, files, secret, &uploaded);
         let nodes = self.nodes(workload, copies);
         let volumes = anchors(&key.project, workload, &self.views.volumes);
         Ok(Surroundings { nodes, cycle, goes_first, files_revision, volumes })
@@ -162,11 +173,12 @@ impl WorkloadReconciler {
         Ok(plan)
     }
 
-    async fn carry_out(&self, project: &str, plan: &plan::Plan) -> Result<(), Error> {
+    async fn carry_out(&self, key: &ObjectName, plan: &plan::Plan) -> Result<(), Error> {
+        let project = key.project.as_str();
         side_by_side(plan.create.iter().map(|copy| self.create(project, copy).boxed())).await?;
         side_by_side(plan.update.iter().map(|copy| self.update(copy).boxed())).await?;
         side_by_side(plan.introduce.iter().map(|copy| self.introduce(copy).boxed())).await?;
-        side_by_side(plan.delete.iter().map(|name| self.delete(project, name).boxed())).await?;
+        side_by_side(plan.delete.iter().map(|name| self.delete(key, name).boxed())).await?;
         side_by_side(plan.release.iter().map(|name| self.release(project, name).boxed())).await
     }
 
@@ -174,8 +186,10 @@ impl WorkloadReconciler {
         self.instances.apply(copy).await.map(|_| ())
     }
 
-    async fn delete(&self, project: &str, name: &str) -> Result<(), Error> {
-        self.instances.delete(&ObjectName::new(project, name)).await
+    async fn delete(&self, workload: &ObjectName, name: &str) -> Result<(), Error> {
+        self.instances.delete(&ObjectName::new(&workload.project, name)).await?;
+        self.told.note(workload, name);
+        Ok(())
     }
 
     async fn release(&self, project: &str, name: &str) -> Result<(), Error> {
@@ -210,11 +224,12 @@ impl Reconciler<ObjectName> for WorkloadReconciler {
         }
         let Some(workload) = self.workloads.find(key).await? else {
             self.views.ledger.starve(key, false);
+            self.told.forget(key);
             return Ok(Next::AwaitChange);
         };
         let copies = self.copies(key);
         let plan = self.plan(key, &workload, &copies).await?;
-        self.carry_out(&key.project, &plan).await?;
+        self.carry_out(key, &plan).await?;
         if plan.finished {
             ignore_gone(release(&self.workloads, key, INSTANCES_FINALIZER).await)?;
             return Ok(Next::AwaitChange);

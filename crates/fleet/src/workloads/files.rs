@@ -1,11 +1,16 @@
-//! Which secrets the files of workloads come from: pure.
-use orrery_hub::ObjectName;
+//! Where the files of workloads come from: their secrets and uploaded artifacts.
+use orrery_api::Kind;
+use orrery_hub::artifacts::{Artifact, Artifacts};
+use orrery_hub::{Error, ObjectName};
 use orrery_proto::apps::v1::{File, Workload, file::Source};
 use orrery_proto::core::v1::Secret;
 use orrery_runtime::Change;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// What is uploaded of the artifacts that some files come from, by path.
+pub type Uploaded = BTreeMap<String, Artifact>;
 
 /// The secrets that some files come from.
 pub fn secrets(project: &str, files: &[File]) -> BTreeSet<ObjectName> {
@@ -16,39 +21,80 @@ pub fn secrets(project: &str, files: &[File]) -> BTreeSet<ObjectName> {
     names.collect()
 }
 
-/// Changes whenever one of the secrets does. It is made of their identities and generations, so it
-/// tells nothing about what is in them.
+/// The artifacts that some files come from.
+fn artifacts(files: &[File]) -> BTreeSet<&str> {
+    let paths = files.iter().filter_map(|file| match &file.source {
+        Some(Source::Artifact(artifact)) => Some(artifact.path()),
+        Some(Source::Secret(_) | Source::Text(_)) | None => None,
+    });
+    paths.collect()
+}
+
+/// Looks what is there of them. A workload without such files costs nothing, and one that has gone
+/// meanwhile has none.
+pub async fn uploaded(
+    store: &Artifacts,
+    kind: &Kind,
+    workload: &ObjectName,
+    files: &[File],
+) -> Result<Uploaded, Error> {
+    let named = artifacts(files);
+    if named.is_empty() {
+        return Ok(Uploaded::new());
+    }
+    let all = match store.list(kind, workload).await {
+        Err(Error::NotFound { .. } | Error::ProjectNotFound { .. }) => Vec::new(),
+        all => all?,
+    };
+    let named = all.into_iter().filter(|artifact| named.contains(artifact.path.as_str()));
+    Ok(named.map(|artifact| (artifact.path.to_string(), artifact)).collect())
+}
+
+/// Changes whenever one of the secrets or artifacts does. It is made of the identities and generations
+/// of secrets, so it tells nothing about what is in them.
 pub fn revision(
     project: &str,
     files: &[File],
     secret: impl Fn(&ObjectName) -> Option<std::sync::Arc<Secret>>,
+    uploaded: &Uploaded,
 ) -> Option<String> {
     if files.is_empty() {
         return None;
     }
     let mut digest = Sha256::new();
+    let mut take = |part: &[u8]| {
+        digest.update((part.len() as u64).to_le_bytes());
+        digest.update(part);
+    };
     for name in secrets(project, files) {
         let metadata = secret(&name).and_then(|secret| secret.metadata.clone());
         let (uid, generation) =
             metadata.map_or_else(|| ("absent".to_owned(), 0), |meta| (meta.uid, meta.generation));
-        for part in [name.name.as_bytes(), uid.as_bytes(), &generation.to_le_bytes()] {
-            digest.update((part.len() as u64).to_le_bytes());
-            digest.update(part);
-        }
+        take(name.name.as_bytes());
+        take(uid.as_bytes());
+        take(&generation.to_le_bytes());
+    }
+    for path in artifacts(files) {
+        let content = uploaded.get(path).map_or("absent", |artifact| &artifact.digest);
+        take(path.as_bytes());
+        take(content.as_bytes());
     }
     let digest = digest.finalize();
     Some(digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Who names which secret; fed by the watch over workloads.
+/// Who names which secret, and who has files that were uploaded; fed by the watch over workloads.
 #[derive(Debug, Default)]
-pub struct SecretUsers {
+pub struct FileUsers {
     by_secret: Mutex<HashMap<ObjectName, BTreeSet<ObjectName>>>,
+    /// By the identity of the workload.
+    uploading: Mutex<HashMap<String, ObjectName>>,
 }
 
-impl SecretUsers {
+impl FileUsers {
     /// Takes in what became of a workload.
     pub fn take(&self, change: &Change<Workload>) {
+        self.take_uploading(change);
         let named = |workload: Option<&Workload>| {
             let files =
                 workload.and_then(|workload| workload.spec.as_ref()).map(|spec| &spec.files);
@@ -72,6 +118,31 @@ impl SecretUsers {
         }
     }
 
+    fn take_uploading(&self, change: &Change<Workload>) {
+        let identity = |workload: Option<&Workload>| {
+            let files = &workload?.spec.as_ref()?.files;
+            let uid = &workload?.metadata.as_ref()?.uid;
+            (!artifacts(files).is_empty()).then(|| uid.clone())
+        };
+        let (old, new) = (identity(change.old.as_deref()), identity(change.new.as_deref()));
+        if old == new {
+            return;
+        }
+        let mut uploading = self.uploading.lock();
+        old.map(|uid| uploading.remove(&uid));
+        new.map(|uid| uploading.insert(uid, change.name.clone()));
+    }
+
+    /// The workload of this identity, if it has files that were uploaded.
+    pub fn uploading(&self, uid: &str) -> Option<ObjectName> {
+        self.uploading.lock().get(uid).cloned()
+    }
+
+    /// All workloads that have such files.
+    pub fn all_uploading(&self) -> Vec<ObjectName> {
+        self.uploading.lock().values().cloned().collect()
+    }
+
     /// The workloads that name a secret.
     pub fn of(&self, secret: &ObjectName) -> BTreeSet<ObjectName> {
         self.by_secret.lock().get(secret).cloned().unwrap_or_default()
@@ -81,7 +152,8 @@ impl SecretUsers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use orrery_proto::apps::v1::{SecretValue, WorkloadSpec};
+    use orrery_hub::artifacts::ArtifactPath;
+    use orrery_proto::apps::v1::{ArtifactFile, SecretValue, WorkloadSpec};
     use orrery_proto::meta::v1::ObjectMeta;
     use std::sync::Arc;
 
@@ -98,19 +170,66 @@ mod tests {
     #[test]
     fn a_revision_follows_the_secrets() {
         let text = File { source: Some(Source::Text("x".into())), ..File::default() };
-        assert_eq!(revision("p", &[], |_| None), None);
-        let plain = revision("p", std::slice::from_ref(&text), |_| None);
+        let revision = |files: &[File], generation: Option<i64>| {
+            super::revision("p", files, |_| generation.and_then(secret), &Uploaded::new())
+        };
+        assert_eq!(revision(&[], None), None);
+        let plain = revision(std::slice::from_ref(&text), None);
         let files = [text, file("db")];
-        let absent = revision("p", &files, |_| None);
-        let (one, two) =
-            (revision("p", &files, |_| secret(1)), revision("p", &files, |_| secret(2)));
+        let absent = revision(&files, None);
+        let (one, two) = (revision(&files, Some(1)), revision(&files, Some(2)));
         assert!(plain.is_some() && absent != plain && one != absent && one != two);
-        assert_eq!(one, revision("p", &files, |_| secret(1)));
+        assert_eq!(one, revision(&files, Some(1)));
+    }
+
+    fn artifact(path: &str) -> File {
+        let source = ArtifactFile { path: Some(path.into()) };
+        File { path: Some("p".into()), source: Some(Source::Artifact(source)), mode: None }
+    }
+
+    #[test]
+    fn a_revision_follows_the_artifacts_that_are_named() {
+        let files = [artifact("a.toml"), artifact("b.toml")];
+        let revision = |uploaded: &[(&str, &str)]| {
+            let uploaded = uploaded.iter().map(|(path, digest)| {
+                let (size_bytes, digest) = (1, (*digest).to_owned());
+                let path: ArtifactPath = path.parse().unwrap();
+                (path.to_string(), Artifact { path, size_bytes, digest })
+            });
+            super::revision("p", &files, |_| None, &uploaded.collect()).unwrap()
+        };
+        let none = revision(&[]);
+        let (first, second) = (revision(&[("a.toml", "1")]), revision(&[("b.toml", "1")]));
+        assert!(none != first && first != second);
+        assert_ne!(first, revision(&[("a.toml", "2")]));
+        assert_eq!(first, revision(&[("a.toml", "1"), ("other", "1")]));
+    }
+
+    #[test]
+    fn who_has_uploaded_files_is_known_by_identity() {
+        let users = FileUsers::default();
+        let workload = |uid: &str, files: Vec<File>| {
+            let metadata = ObjectMeta { uid: uid.into(), ..ObjectMeta::default() };
+            let spec = WorkloadSpec { files, ..WorkloadSpec::default() };
+            let (metadata, spec) = (Some(metadata), Some(spec));
+            Some(Arc::new(Workload { metadata, spec, ..Workload::default() }))
+        };
+        let name = ObjectName::new("p", "web");
+        let change = |old, new| Change { name: name.clone(), old, new };
+        users.take(&change(None, workload("u1", vec![artifact("a")])));
+        assert_eq!(users.uploading("u1"), Some(name.clone()));
+        users.take(&change(
+            workload("u1", vec![artifact("a")]),
+            workload("u2", vec![artifact("a")]),
+        ));
+        assert_eq!((users.uploading("u1"), users.all_uploading().len()), (None, 1));
+        users.take(&change(workload("u2", vec![artifact("a")]), workload("u2", vec![])));
+        assert!(users.all_uploading().is_empty());
     }
 
     #[test]
     fn users_of_a_secret_come_and_go() {
-        let users = SecretUsers::default();
+        let users = FileUsers::default();
         let name = |name: &str| ObjectName::new("p", name);
         let workload = |secrets: &[&str]| {
             let files = secrets.iter().map(|secret| file(secret)).collect();

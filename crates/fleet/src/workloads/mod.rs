@@ -1,5 +1,6 @@
 //! Workloads and their copies: a pure plan, a pure summary, and a thin controller.
 pub mod controller;
+pub mod drain;
 pub mod files;
 pub mod graph;
 pub mod ledger;
@@ -7,6 +8,7 @@ pub mod placement;
 pub mod plan;
 pub mod rollout;
 pub mod summary;
+pub mod uploads;
 pub mod validate;
 pub mod volumes;
 pub mod watches;

@@ -14,6 +14,8 @@ pub struct Seat {
     pub labels: BTreeMap<String, String>,
     pub ready: bool,
     pub cordoned: bool,
+    /// It is to be emptied; it is cordoned then too.
+    pub draining: bool,
     pub runtimes: BTreeSet<String>,
     /// What copies can still have of it; nothing when its agent does not say how much it has.
     pub free: Option<Amounts>,
@@ -103,10 +105,12 @@ impl Seat {
     pub fn of(node: &Node, used: Amounts) -> Self {
         let metadata = node.metadata.clone().unwrap_or_default();
         let status = node.status.clone().unwrap_or_default();
+        let spec = node.spec.unwrap_or_default();
         Self {
             labels: metadata.labels.into_iter().collect(),
             ready: status.state == "Ready" && metadata.deletion_timestamp.is_none(),
-            cordoned: node.spec.as_ref().is_some_and(|spec| spec.unschedulable()),
+            cordoned: spec.unschedulable() || spec.drain(),
+            draining: spec.drain(),
             runtimes: status.runtimes.into_iter().collect(),
             free: status.allocatable.map(|all| {
                 let all = Amounts { cpu_millis: all.cpu_millis, memory_mib: all.memory_mib };
@@ -131,6 +135,12 @@ impl Seat {
 
     fn is_chosen_by(&self, selector: &NodeSelector) -> bool {
         selector.match_labels.iter().all(|(key, value)| self.labels.get(key) == Some(value))
+    }
+
+    /// Whether nothing changed that decides on copies which name this node.
+    pub fn takes_like(&self, other: &Self) -> bool {
+        let what = |seat: &Self| (seat.cordoned, seat.draining, seat.free);
+        what(self) == what(other)
     }
 
     fn takes(&self, runtime: &str) -> bool {
@@ -170,17 +180,22 @@ fn by_name(
     nodes: &BTreeMap<String, Seat>,
 ) -> Placed {
     let mut placed = Placed { desired: names.len(), ..Placed::default() };
-    let (mut closed, mut full) = (Vec::new(), Vec::new());
+    let (mut emptied, mut closed, mut full) = (Vec::new(), Vec::new(), Vec::new());
     for node in names {
         let slot = Slot { node: node.clone(), copy: 0 };
-        let seat = nodes.get(node).filter(|_| !present.staying.contains(&slot));
-        match seat {
-            Some(seat) if seat.cordoned => closed.push(format!("{node:?}")),
-            Some(seat) if !seat.has_room(needs.amounts) => full.push(format!("{node:?}")),
+        let here = present.staying.contains(&slot);
+        match nodes.get(node) {
+            Some(seat) if seat.draining => emptied.push(format!("{node:?}")),
+            Some(seat) if !here && seat.cordoned => closed.push(format!("{node:?}")),
+            Some(seat) if !here && !seat.has_room(needs.amounts) => full.push(format!("{node:?}")),
             Some(_) | None => drop(placed.slots.insert(slot)),
         }
     }
-    let causes = [("cordoned, and takes nothing new", closed), ("has too little room", full)];
+    let causes = [
+        ("is being emptied", emptied),
+        ("cordoned, and takes nothing new", closed),
+        ("has too little room", full),
+    ];
     let causes = causes.into_iter().filter(|(_, nodes)| !nodes.is_empty());
     let causes: Vec<String> =
         causes.map(|(why, nodes)| format!("{why}: {}", nodes.join(", "))).collect();
@@ -212,7 +227,8 @@ impl Choice<'_> {
 
     fn one_on_each(&self, selector: &NodeSelector) -> Placed {
         let mut slots = BTreeSet::new();
-        for slot in self.kept() {
+        let emptied = |slot: &Slot| self.seats.get(&slot.node).is_some_and(|seat| seat.draining);
+        for slot in self.kept().into_iter().filter(|slot| !emptied(slot)) {
             // Of several copies on a node, which a number of replicas may have left, the first.
             if !slots.iter().any(|kept: &Slot| kept.node == slot.node) {
                 slots.insert(slot);
@@ -300,13 +316,15 @@ impl Choice<'_> {
         }
         let count = |which: fn(&Seat) -> bool| self.seats.values().filter(|s| which(s)).count();
         let gone = count(|seat| !seat.ready);
-        let cordoned = count(|seat| seat.ready && seat.cordoned);
+        let draining = count(|seat| seat.ready && seat.draining);
+        let cordoned = count(|seat| seat.ready && seat.cordoned && !seat.draining);
         let runtime = self.needs.runtime;
         let open = self.seats.values().filter(|seat| seat.ready && !seat.cordoned);
         let able = open.filter(|seat| seat.runtimes.contains(runtime)).count();
-        let unable = self.seats.len() - gone - cordoned - able;
+        let unable = self.seats.len() - gone - draining - cordoned - able;
         let causes = [
             (gone, "not connected".to_owned()),
+            (draining, "being emptied".to_owned()),
             (cordoned, "cordoned".to_owned()),
             (unable, format!("without the runtime {runtime:?}")),
             (able, "with too little room".to_owned()),

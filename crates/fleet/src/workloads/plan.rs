@@ -1,11 +1,12 @@
 //! Which copies of a workload there should be: pure.
 use super::AGENT_FINALIZER;
+use super::drain;
 use super::placement::{Amounts, Needs, Present, Seat, Slot, place};
 use super::rollout::{self, Candidate};
 use super::volumes::Anchor;
 use orrery_proto::apps::v1::{
-    Workload, WorkloadInstance, WorkloadInstanceSpec, WorkloadInstanceStatus, WorkloadSpec,
-    workload_instance_spec, workload_spec,
+    UpdateStrategy, Workload, WorkloadInstance, WorkloadInstanceSpec, WorkloadInstanceStatus,
+    WorkloadSpec, workload_instance_spec, workload_spec,
 };
 use orrery_proto::meta::v1::{ObjectMeta, OwnerReference};
 use sha2::{Digest, Sha256};
@@ -79,19 +80,46 @@ pub fn plan(workload: &Workload, instances: &[WorkloadInstance], around: &Surrou
         staying.extend(judge(&mut plan, instance, wanted.get(name), &around.nodes));
     }
     let strategy = workload.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref());
+    let evicted = evicted(strategy, plan.desired, &staying, &around.nodes);
+    staying.retain(|copy| !evicted.contains(&meta(&copy.there.metadata).name));
     let outdated = staying.iter().filter(|copy| rollout::is_outdated(copy));
     plan.outdated = outdated.map(|copy| meta(&copy.there.metadata).name.clone()).collect();
-    plan.update = rollout::updates(strategy, &staying);
     let missing = wanted.iter().filter(|(name, _)| !present.contains(name.as_str()));
     plan.create = missing.map(|(_, instance)| introduced(instance, &around.nodes)).collect();
+    let awaited = plan.create.iter().filter(|copy| is_reachable(copy, &around.nodes)).count();
+    plan.update = rollout::updates(strategy, &staying, evicted.len() + awaited);
+    plan.delete.extend(evicted);
     plan
 }
 
 /// A new copy with the first words about it.
 fn introduced(copy: &WorkloadInstance, nodes: &BTreeMap<String, Seat>) -> WorkloadInstance {
-    let node = copy.spec.as_ref().map_or("", WorkloadInstanceSpec::node);
-    let status = Some(introduction(node, nodes.contains_key(node)));
+    let status = Some(introduction(node(copy), nodes.contains_key(node(copy))));
     WorkloadInstance { status, ..copy.clone() }
+}
+
+/// The copies that leave nodes which are to be emptied.
+fn evicted(
+    strategy: Option<&UpdateStrategy>,
+    desired: usize,
+    staying: &[Candidate<'_>],
+    nodes: &BTreeMap<String, Seat>,
+) -> BTreeSet<String> {
+    let standing = staying.iter().map(|copy| drain::Standing {
+        name: &meta(&copy.there.metadata).name,
+        to_leave: nodes.get(node(copy.there)).is_some_and(|seat| seat.draining),
+        available: rollout::is_available(copy.there),
+    });
+    let standing: Vec<_> = standing.collect();
+    drain::evicted(rollout::max_unavailable(strategy), desired, &standing)
+}
+
+fn node(instance: &WorkloadInstance) -> &str {
+    instance.spec.as_ref().map_or("", WorkloadInstanceSpec::node)
+}
+
+fn is_reachable(instance: &WorkloadInstance, nodes: &BTreeMap<String, Seat>) -> bool {
+    nodes.get(node(instance)).is_some_and(|seat| seat.ready)
 }
 
 /// What becomes of a copy that is there; returned when it stays.
@@ -103,7 +131,7 @@ fn judge<'a>(
 ) -> Option<Candidate<'a>> {
     let metadata = meta(&instance.metadata);
     let name = metadata.name.clone();
-    let node = instance.spec.as_ref().map_or("", WorkloadInstanceSpec::node);
+    let node = node(instance);
     let known = nodes.contains_key(node);
     if metadata.deletion_timestamp.is_some() {
         let held = metadata.finalizers.iter().any(|finalizer| finalizer == AGENT_FINALIZER);
@@ -120,7 +148,7 @@ fn judge<'a>(
         let status = Some(introduction(node, known));
         plan.introduce.push(WorkloadInstance { status, ..instance.clone() });
     }
-    let reachable = nodes.get(node).is_some_and(|seat| seat.ready);
+    let reachable = is_reachable(instance, nodes);
     Some(Candidate { there: instance, wanted, reachable })
 }
 

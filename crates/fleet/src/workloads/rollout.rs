@@ -18,17 +18,23 @@ pub struct Candidate<'a> {
     pub reachable: bool,
 }
 
-/// The copies to write now.
+/// The copies to write now. `absent` copies are missing beside these: on their way out, or not made yet.
 pub fn updates(
     strategy: Option<&UpdateStrategy>,
     copies: &[Candidate<'_>],
+    absent: usize,
 ) -> Vec<WorkloadInstance> {
     let recreate = strategy.is_some_and(|strategy| strategy.r#type() == "recreate");
     if recreate {
         return recreated(copies);
     }
+    rolled(max_unavailable(strategy).saturating_sub(absent), copies)
+}
+
+/// How many copies may be missing at once.
+pub fn max_unavailable(strategy: Option<&UpdateStrategy>) -> usize {
     let most = strategy.and_then(|strategy| strategy.max_unavailable).unwrap_or(1);
-    rolled(usize::try_from(most).unwrap_or(1).max(1), copies)
+    usize::try_from(most).unwrap_or(1).max(1)
 }
 
 /// Whether a copy is not yet what it should be.
@@ -36,10 +42,10 @@ pub fn is_outdated(copy: &Candidate<'_>) -> bool {
     copy.there.spec != copy.wanted.spec
 }
 
-fn rolled(max_unavailable: usize, copies: &[Candidate<'_>]) -> Vec<WorkloadInstance> {
+fn rolled(may_be_missing: usize, copies: &[Candidate<'_>]) -> Vec<WorkloadInstance> {
     let reachable = copies.iter().filter(|copy| copy.reachable);
     let missing = reachable.filter(|copy| !is_available(copy.there)).count();
-    let mut budget = max_unavailable.saturating_sub(missing);
+    let mut budget = may_be_missing.saturating_sub(missing);
     let mut updates = Vec::new();
     for copy in copies.iter().filter(|copy| is_outdated(copy)) {
         if copy.reachable && is_available(copy.there) {
@@ -145,7 +151,7 @@ mod tests {
                     reachable: *reachable,
                 })
                 .collect();
-            updates(Some(strategy), &candidates)
+            updates(Some(strategy), &candidates, 0)
         }
 
         /// Writes what the plan says.

@@ -1,6 +1,6 @@
 //! What the workload controller watches, and what each change makes it look at again.
 use super::controller::{Views, WorkloadReconciler};
-use super::files::SecretUsers;
+use super::files::FileUsers;
 use super::graph::Graph;
 use super::ledger::Ledger;
 use super::placement::{Amounts, Seat};
@@ -24,6 +24,7 @@ pub struct Watches {
     pub secrets: Reflector<Secret>,
     pub volumes: Reflector<Volume>,
     pub controllers: Reflector<StorageController>,
+    file_users: Arc<FileUsers>,
 }
 
 impl Watches {
@@ -35,6 +36,7 @@ impl Watches {
             secrets: Reflector::new(hub.resources()?),
             volumes: Reflector::new(hub.resources()?),
             controllers: Reflector::new(hub.resources()?),
+            file_users: Arc::default(),
         })
     }
 
@@ -53,9 +55,9 @@ impl Watches {
             controllers: self.controllers.view(),
             graph: graph.clone(),
             ledger: Arc::new(Ledger::default()),
-            secret_users: Arc::new(SecretUsers::default()),
+            file_users: self.file_users.clone(),
         };
-        let (ledger, users) = (views.ledger.clone(), views.secret_users.clone());
+        let (ledger, users) = (views.ledger.clone(), self.file_users.clone());
         let controller = Controller::new("workloads", WorkloadReconciler::new(hub, views)?);
         let queue = controller.queue();
         let feed = users.clone();
@@ -78,17 +80,29 @@ impl Watches {
             users.of(&change.name).into_iter().for_each(|user| queue.add(user));
         });
         self.feed_from_storage(&controller.queue());
-        let (queue, placed) = (controller.queue(), self.workloads.view());
+        self.hear_nodes(controller.queue());
+        Ok(controller)
+    }
+
+    fn hear_nodes(&mut self, queue: KeyQueue<ObjectName>) {
+        let placed = self.workloads.view();
         self.nodes.on_change(move |change: &Change<Node>| {
             let seat = |node: &Option<Arc<Node>>| {
                 node.as_deref().map(|node| Seat::of(node, Amounts::default()))
             };
-            if seat(&change.old) != seat(&change.new) {
-                let concerned = placed.indexed(BY_SELECTOR).into_iter();
-                concerned.for_each(|(workload, _)| queue.add(workload));
+            let (old, new) = (seat(&change.old), seat(&change.new));
+            if old == new {
+                return;
+            }
+            let chosen = placed.indexed(BY_SELECTOR).into_iter();
+            chosen.for_each(|(workload, _)| queue.add(workload));
+            // Those that name it care for what is seldom: it is opened, closed, emptied or gone.
+            if old.is_some_and(|old| new.is_none_or(|new| !old.takes_like(&new))) {
+                let all = placed.all().into_iter();
+                let named = all.filter(|(_, workload)| names(workload, &change.name.name));
+                named.for_each(|(workload, _)| queue.add(workload));
             }
         });
-        Ok(controller)
     }
 
     /// A volume that got a place draws its users there; a storage controller that comes or goes matters
@@ -115,6 +129,11 @@ impl Watches {
             }
         });
     }
+
+    /// Who has files of their own; filled by the watch over workloads.
+    pub fn file_users(&self) -> Arc<FileUsers> {
+        self.file_users.clone()
+    }
 }
 
 /// Has the workloads looked at again that are placed by labels and are meant.
@@ -126,6 +145,11 @@ fn drawn(
     let concerned = placed.indexed(BY_SELECTOR).into_iter();
     let concerned = concerned.filter(|(name, workload)| meant(name, workload));
     concerned.for_each(|(name, _)| queue.add(name));
+}
+
+fn names(workload: &Workload, node: &str) -> bool {
+    let placement = workload.spec.as_ref().and_then(|spec| spec.placement.as_ref());
+    placement.is_some_and(|placement| placement.nodes.iter().any(|name| name == node))
 }
 
 fn by_selector(_: &ObjectName, workload: &Workload) -> Option<String> {

@@ -37,7 +37,7 @@ macro_rules! over_each_transport {
 }
 
 over_each_transport!(
-    /// proves: AGT-05, AGT-07, AGT-08
+    /// proves: AGT-01, AGT-05, AGT-07, AGT-08
     hello_is_answered_with_hello_and_the_full_set,
     /// proves: AGT-06
     other_versions_and_bad_hellos_are_refused,
@@ -45,7 +45,9 @@ over_each_transport!(
     a_lost_connection_makes_the_node_gone,
     /// proves: AGT-14
     a_half_closed_connection_leaves_no_ghost,
+    /// proves: AGT-01, AGT-14
     the_newest_session_of_a_name_wins,
+    /// proves: AGT-14
     an_agent_is_ready_again_when_it_comes_back,
 );
 

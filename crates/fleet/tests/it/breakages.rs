@@ -77,6 +77,8 @@ async fn a_storm_of_reconnections() {
 }
 
 /// 2. An agent that stops reading costs nobody else anything, the command line included.
+///
+/// proves: AGT-09, AGT-14
 #[tokio::test]
 async fn an_agent_that_stops_reading() {
     let world = World::start().await;
@@ -108,6 +110,8 @@ async fn an_agent_that_stops_reading() {
 }
 
 /// 3. A clean half-close leaves no ghost.
+///
+/// proves: AGT-11, AGT-14
 #[tokio::test]
 async fn a_half_closed_connection() {
     let world = World::start().await;

@@ -130,14 +130,61 @@ async fn an_uploaded_file_reaches_the_agent() {
     let path = "conf/app.toml".parse().unwrap();
     let content = "port = 80\n".into();
     Artifacts::new(world.hub.clone()).set(&kind, &name, &path, content).await.unwrap();
-    // Uploading is not watched; the next change of the workload takes it along.
-    let text =
-        File { path: Some("other".into()), source: Some(Source::Text("plain".into())), mode: None };
-    apply(&world, &with_files("web", &["edge-1"], vec![file, text])).await;
+    // Uploading is a change like any other.
     let handed = files(&mut agent).await;
-    assert_eq!(handed.problem, "");
-    let contents: Vec<&[u8]> = handed.files.iter().map(|file| &*file.content).collect();
-    assert_eq!(contents, [&b"port = 80\n"[..], b"plain"]);
-    assert_eq!(handed.files[1].mode, 0o600);
+    assert_eq!((handed.problem.as_str(), handed.files[0].mode), ("", 0o600));
+    assert_eq!(handed.files[0].content, b"port = 80\n");
+    assert_ne!(handed.revision, missing.revision);
+    // So is taking it away.
+    let artifacts = Artifacts::new(world.hub.clone());
+    artifacts.remove(&kind, &name, &path).await.unwrap();
+    let gone = files(&mut agent).await;
+    assert!(gone.problem.contains("conf/app.toml") && gone.files.is_empty(), "{}", gone.problem);
+    assert_eq!(gone.revision, missing.revision);
+    world.stop().await;
+}
+
+/// A changed artifact replaces copies one after the other, and one that no file names none.
+#[tokio::test]
+async fn a_changed_artifact_is_rolled_out() {
+    let (world, transport) = shop().await;
+    let mut first = FakeAgent::connect(&transport, "edge-1").await.unwrap();
+    let mut second = FakeAgent::connect(&transport, "edge-2").await.unwrap();
+    let source = Source::Artifact(ArtifactFile { path: Some("app.toml".into()) });
+    let file = File { path: Some("app.toml".into()), source: Some(source), mode: None };
+    apply(&world, &with_files("web", &["edge-1", "edge-2"], vec![file])).await;
+    let kind = world.hub.resources::<Workload>().unwrap().kind().clone();
+    let (name, artifacts) = (ObjectName::new("shop", "web"), Artifacts::new(world.hub.clone()));
+    for agent in [&mut first, &mut second] {
+        let assignment = agent.assignment().await;
+        agent.report(&assignment.id, "Running", assignment.generation).await;
+    }
+    let ready = |generation: i64| {
+        move |workload: &Workload| {
+            let status = workload.status.clone().unwrap_or_default();
+            let changed = status.observed_generation == generation;
+            changed && status.conditions[0].status == "True"
+        }
+    };
+    world.until::<Workload>(&name, ready(1)).await;
+    let upload = async |path: &str, content: &'static str| {
+        let path = path.parse().unwrap();
+        artifacts.set(&kind, &name, &path, content.into()).await.unwrap();
+    };
+    upload("unnamed.toml", "x").await;
+    upload("app.toml", "one").await;
+    let changed = tokio::select! {
+        assignment = first.assignment() => (assignment, true),
+        assignment = second.assignment() => (assignment, false),
+    };
+    let (assignment, was_first) = changed;
+    assert_eq!(assignment.generation, 2, "the one that nobody names changed nothing");
+    let (agent, waiting) = if was_first { (&first, &mut second) } else { (&second, &mut first) };
+    agent.report(&assignment.id, "Running", assignment.generation).await;
+    let next = waiting.assignment().await;
+    assert_eq!(next.generation, 2);
+    let handed = files(waiting).await;
+    assert_eq!(handed.revision, next.spec.unwrap().files_revision());
+    assert_eq!(handed.files[0].content, b"one");
     world.stop().await;
 }

@@ -2,6 +2,7 @@
 use crate::workloads::{apply, mk_workload, shop, state};
 use orrery_hub::{ListOptions, ObjectName};
 use orrery_proto::apps::v1::{NodeSelector, Placement, VolumeMount, Workload, WorkloadInstance};
+use orrery_proto::fleet::v1::server_message::Message;
 use orrery_proto::infra::v1::{Node, NodeSpec};
 use orrery_proto::meta::v1::ObjectMeta;
 use orrery_proto::storage::v1::{StorageController, StorageControllerSpec, Volume, VolumeSpec};
@@ -46,9 +47,13 @@ async fn until_nodes(world: &World, expect: &[&str]) {
 }
 
 async fn set_node(world: &World, name: &str, unschedulable: bool, labels: &[(&str, &str)]) {
+    let spec = NodeSpec { unschedulable: Some(unschedulable), drain: None };
+    write_node(world, name, spec, labels).await;
+}
+
+async fn write_node(world: &World, name: &str, spec: NodeSpec, labels: &[(&str, &str)]) {
     let labels = labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
     let metadata = ObjectMeta { name: name.to_owned(), labels, ..ObjectMeta::default() };
-    let spec = NodeSpec { unschedulable: Some(unschedulable) };
     let node = Node { metadata: Some(metadata), spec: Some(spec), ..Node::default() };
     world.hub.resources().unwrap().apply(&node).await.unwrap();
 }
@@ -222,4 +227,72 @@ async fn a_workload_whose_volume_is_elsewhere_says_so_until_a_node_is_there() {
     set_node(&world, "edge-1", false, &served).await;
     until_nodes(&world, &["edge-1"]).await;
     world.stop().await;
+}
+
+/// Copies leave a node that is to be emptied one after the other: the next goes when the one before is
+/// replaced and can do its work.
+#[tokio::test]
+async fn a_drained_node_loses_its_copies_one_by_one() {
+    let (world, transport) = shop().await;
+    let zone = [("zone", "a")];
+    let mut old = FakeAgent::connect_labelled(&transport, "edge-1", &zone).await.unwrap();
+    let every = Placement { selector: Some(NodeSelector::default()), ..Placement::default() };
+    let mut each = mk_workload("each", &[]);
+    each.spec.as_mut().unwrap().placement = Some(every);
+    for workload in [by_label("web", Some(2)), each, mk_workload("named", &["edge-1"])] {
+        apply(&world, &workload).await;
+    }
+    for _ in 0..4 {
+        let assignment = old.assignment().await;
+        old.report(&assignment.id, "Running", assignment.generation).await;
+    }
+    world.until::<Workload>(&web(), |w| running(w) == 2).await;
+    let mut new = FakeAgent::connect_labelled(&transport, "edge-2", &zone).await.unwrap();
+    let each = new.assignment().await;
+    assert_eq!(each.spec.as_ref().unwrap().workload(), "each");
+
+    let drain = NodeSpec { unschedulable: None, drain: Some(true) };
+    write_node(&world, "edge-1", drain, &zone).await;
+    // What belongs to the node goes with it, what can move waits for its turn.
+    let mut leaving = unassigned(&mut old, 3).await;
+    leaving.sort();
+    assert_eq!(leaving, ["each", "named", "web"]);
+    let first = new.assignment().await;
+    assert_eq!(first.spec.as_ref().unwrap().workload(), "web");
+    until_nodes(&world, &["edge-1", "edge-2", "edge-2"]).await;
+    let named = ObjectName::new("shop", "named");
+    let lost = |w: &Workload| scheduled(w).is_some_and(|(status, _)| status == "False");
+    let missing = world.until::<Workload>(&named, lost).await;
+    assert_eq!(scheduled(&missing).unwrap().1, "is being emptied: \"edge-1\"");
+    new.report(&first.id, "Running", first.generation).await;
+    assert_eq!(unassigned(&mut old, 1).await, ["web"]);
+    let second = new.assignment().await;
+    new.report(&second.id, "Running", second.generation).await;
+    world.until::<Workload>(&web(), |w| running(w) == 2).await;
+    until_nodes(&world, &["edge-2", "edge-2", "edge-2"]).await;
+
+    // Opened again, it gets back what names it.
+    let open = NodeSpec { unschedulable: Some(false), drain: Some(false) };
+    write_node(&world, "edge-1", open, &zone).await;
+    until_nodes(&world, &["edge-1", "edge-1", "edge-2", "edge-2", "edge-2"]).await;
+    world.stop().await;
+}
+
+fn running(workload: &Workload) -> i32 {
+    workload.status.as_ref().map_or(0, |status| status.running)
+}
+
+/// The workloads of the next copies that an agent is to stop; it does.
+async fn unassigned(agent: &mut FakeAgent, count: usize) -> Vec<String> {
+    let mut stopped = Vec::new();
+    while stopped.len() < count {
+        if let Message::Assign(assignment) = agent.next().await.expect("the connection is open")
+            && assignment.removing
+        {
+            let workload = assignment.spec.as_ref().unwrap().workload().to_owned();
+            agent.report(&assignment.id, "Removed", assignment.generation).await;
+            stopped.push(workload);
+        }
+    }
+    stopped
 }

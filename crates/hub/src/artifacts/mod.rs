@@ -10,6 +10,7 @@
 //! carries them. A file is written chunks first, then in one commit with a touch of every pin; the
 //! collector deletes a chunk only at the pin's revision that it saw before it looked for references.
 //! Therefore a file never refers to a chunk that is gone, and neither side waits for the other.
+mod changes;
 mod collect;
 mod keys;
 mod path;
@@ -27,6 +28,7 @@ use orrery_store::{Engine, Entry, ListRequest};
 use record::FileRecord;
 use std::sync::Arc;
 
+pub use changes::Changes;
 pub use collect::Collected;
 pub use path::{ArtifactPath, PATH_BYTES_MAX, PathError};
 

@@ -6,11 +6,37 @@ use crate::plan::{Reason, Time};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Between two looks. A list of all machines is dear at some providers.
+/// Between two looks at the most. A list of all machines is dear at some providers.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(600);
+/// Before the first look at the most. Machines whose create was lost in a crash are resolved by then.
+const FIRST_LOOK: Duration = Duration::from_secs(60);
 /// Longer than a create can take, with its resolving by list.
 const GRACE: Duration = Duration::from_secs(3600);
+/// Looks within the grace at the least.
+const LOOKS: u32 = 6;
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// When orphans are looked for, and when they go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrphanTiming {
+    pub first_look: Duration,
+    pub interval: Duration,
+    /// How long nobody has known one before it goes.
+    pub grace: Duration,
+}
+
+impl OrphanTiming {
+    pub fn after(grace: Duration) -> Self {
+        let often = grace / LOOKS;
+        Self { first_look: often.min(FIRST_LOOK), interval: often.min(SWEEP_INTERVAL), grace }
+    }
+}
+
+impl Default for OrphanTiming {
+    fn default() -> Self {
+        Self::after(GRACE)
+    }
+}
 
 #[async_trait::async_trait]
 pub trait OrphanWorld: Send + Sync {
@@ -34,6 +60,7 @@ pub async fn sweep(
     provider: &dyn Provider,
     clock: &dyn Clock,
     target: &Target,
+    timing: &OrphanTiming,
     seen: &mut Seen,
 ) -> Result<Next, WorldError> {
     let call = Call::within(OPERATION_TIMEOUT);
@@ -41,19 +68,19 @@ pub async fn sweep(
         Ok(listed) => listed,
         Err(error) => {
             tracing::debug!(class = target.class, %error, "cannot look for orphans now");
-            return Ok(Next::After(SWEEP_INTERVAL));
+            return Ok(Next::After(timing.interval));
         }
     };
     let known = world.known().await?;
     let frozen = world.frozen(target).await?;
     let before = seen.entry(target.class.clone()).or_default();
-    let plan = plan(clock.now(), &listed, &known, before, GRACE, frozen);
+    let plan = plan(clock.now(), &listed, &known, before, timing.grace, frozen);
     *before = plan.seen;
     for (orphan, reason) in plan.delete {
         world.tell(target, &reason).await?;
         delete(provider, target, orphan, &call).await;
     }
-    Ok(Next::After(SWEEP_INTERVAL))
+    Ok(Next::After(timing.interval))
 }
 
 /// One that cannot be deleted now is still there at the next look.

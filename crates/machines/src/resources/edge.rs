@@ -4,6 +4,7 @@ use super::joining::Authority;
 use super::sources::Sources;
 use super::terms::Speaker;
 use super::views::{Views, Watches};
+use crate::controller::orphans::OrphanTiming;
 use crate::drivers::{Config, Drivers, Gate, Timing};
 use orrery_hub::{Error, Hub};
 use orrery_runtime::{OnEnd, Tasks};
@@ -22,6 +23,7 @@ pub struct EdgeOptions {
     pub server_lease: fn(&str) -> String,
     /// Who signs the certificates of machines' agents.
     pub authority: Authority,
+    pub orphans: OrphanTiming,
 }
 
 pub struct Edge {
@@ -52,6 +54,7 @@ impl Edge {
             held,
             server: options.server,
             authority: options.authority.clone(),
+            orphans: options.orphans,
         };
         let synced = watches.spawn(tasks);
         let (stop, known) = (tasks.stop_token(), synced.clone());

@@ -5,7 +5,6 @@ use super::views::Views;
 use crate::plan::machine::NodeHealth;
 use orrery_api::Object;
 use orrery_hub::{ApplyOptions, Error, Hub, ObjectName, Resources};
-use orrery_proto::apps::v1::WorkloadInstance;
 use orrery_proto::infra::v1::{Machine, Node};
 use orrery_proto::meta::v1::ObjectMeta;
 use prost_reflect::Value;
@@ -23,13 +22,12 @@ pub struct Found {
 #[derive(Clone)]
 pub struct Nodes {
     nodes: Resources<Node>,
-    instances: Resources<WorkloadInstance>,
     views: Arc<Views>,
 }
 
 impl Nodes {
     pub fn new(hub: &Hub, views: Arc<Views>) -> Result<Self, Error> {
-        Ok(Self { nodes: hub.resources()?, instances: hub.resources()?, views })
+        Ok(Self { nodes: hub.resources()?, views })
     }
 
     /// The node that an agent on this machine made: the one of the machine's own name, or of the name
@@ -78,18 +76,8 @@ impl Nodes {
         found.health != NodeHealth::Healthy || self.views.instances.indexed(&found.name).is_empty()
     }
 
-    /// Cordons the node and takes its copies away; their workloads place them elsewhere.
+    /// Asks the fleet to empty the node: copies move off as their workloads can miss them.
     pub async fn drain(&self, node: &str) -> Result<(), Error> {
-        self.cordon(node).await?;
-        for (name, instance) in self.views.instances.indexed(node) {
-            if meta(&instance.metadata).deletion_timestamp.is_none() {
-                self.instances.delete(&name).await?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn cordon(&self, node: &str) -> Result<(), Error> {
         let name = ObjectName::new("", node);
         loop {
             let Some(mut object) =
@@ -97,15 +85,15 @@ impl Nodes {
             else {
                 return Ok(());
             };
-            if !set_unschedulable(&mut object)? {
+            if !set_drain(&mut object)? {
                 return Ok(());
             }
             let revision = object.resource_version().parse().map_err(|_| {
                 Error::Internal(format!("node {node} has no revision after it was read"))
             })?;
-            let cordoned =
+            let asked =
                 self.nodes.accessor().apply(object, ApplyOptions::replace_at(revision)).await;
-            match cordoned {
+            match asked {
                 Err(Error::Conflict { .. }) => tokio::task::yield_now().await,
                 other => return ignore_gone(other).map(|_| ()),
             }
@@ -124,16 +112,17 @@ impl Nodes {
 }
 
 /// Says whether that was a change.
-fn set_unschedulable(object: &mut Object) -> Result<bool, Error> {
-    let unfit = |error: orrery_api::ObjectError| Error::Internal(format!("cordon: {error}"));
+fn set_drain(object: &mut Object) -> Result<bool, Error> {
+    let unfit = |error: orrery_api::ObjectError| Error::Internal(format!("drain: {error}"));
     let node: Node = object.typed().map_err(unfit)?;
-    if node.spec.as_ref().is_some_and(|spec| spec.unschedulable()) {
+    if node.spec.as_ref().is_some_and(|spec| spec.drain()) {
         return Ok(false);
     }
     let field = object.kind().descriptor().get_field_by_name("spec");
     let spec = field.as_ref().map(|field| object.message_mut().get_field_mut(field));
     if let Some(Value::Message(spec)) = spec {
         spec.set_field_by_name("unschedulable", Value::Bool(true));
+        spec.set_field_by_name("drain", Value::Bool(true));
     }
     Ok(true)
 }

@@ -2,7 +2,7 @@
 use super::refs::{class_key, meta, reference};
 use super::views::Views;
 use super::{HubClock, freeze, unavailable};
-use crate::controller::orphans::{OrphanWorld, Seen, sweep};
+use crate::controller::orphans::{OrphanTiming, OrphanWorld, Seen, sweep};
 use crate::controller::{Next, Provider, WorldError};
 use crate::drivers::{DriverKey, Target};
 use crate::plan::Reason;
@@ -12,12 +12,7 @@ use orrery_hub::events::{Happening, Recorder, Severity};
 use orrery_hub::{Error, Hub, ListOptions, ObjectName, Resources};
 use orrery_proto::infra::v1::{Machine, MachineClass};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-
-/// The first look; later ones come when the controller says. Machines whose create was lost in a crash
-/// are resolved by then.
-const FIRST_LOOK: Duration = Duration::from_secs(60);
 
 pub struct Orphans {
     hub: Hub,
@@ -25,12 +20,18 @@ pub struct Orphans {
     views: Arc<Views>,
     recorder: Recorder,
     key: DriverKey,
+    timing: OrphanTiming,
 }
 
 impl Orphans {
-    pub fn new(hub: &Hub, views: Arc<Views>, key: DriverKey) -> Result<Self, Error> {
+    pub fn new(
+        hub: &Hub,
+        views: Arc<Views>,
+        key: DriverKey,
+        timing: OrphanTiming,
+    ) -> Result<Self, Error> {
         let recorder = Recorder::new(hub, "machine-orphans")?;
-        Ok(Self { hub: hub.clone(), machines: hub.resources()?, views, recorder, key })
+        Ok(Self { hub: hub.clone(), machines: hub.resources()?, views, recorder, key, timing })
     }
 
     /// Looks at one class after the other, for as long as this server speaks for the driver.
@@ -40,7 +41,7 @@ impl Orphans {
         stop: CancellationToken,
     ) -> Result<(), Error> {
         let clock = HubClock(self.hub.clock().clone());
-        let (mut seen, mut wait) = (Seen::new(), FIRST_LOOK);
+        let (mut seen, mut wait) = (Seen::new(), self.timing.first_look);
         loop {
             tokio::select! {
                 () = stop.cancelled() => return Ok(()),
@@ -49,7 +50,7 @@ impl Orphans {
             for target in self.targets() {
                 let looked = tokio::select! {
                     () = stop.cancelled() => return Ok(()),
-                    looked = sweep(&self, &*provider, &clock, &target, &mut seen) => looked,
+                    looked = sweep(&self, &*provider, &clock, &target, &self.timing, &mut seen) => looked,
                 };
                 match looked {
                     Ok(Next::After(next)) => wait = next,

@@ -6,6 +6,7 @@ use super::orphans::Orphans;
 use super::refs::lease_name;
 use super::views::Views;
 use crate::controller::Provider;
+use crate::controller::orphans::OrphanTiming;
 use crate::drivers::{DriverKey, DriverState, Drivers};
 use orrery_hub::Hub;
 use orrery_runtime::{Controller, Leadership, OnEnd, Tasks, Term};
@@ -31,6 +32,7 @@ pub struct Speaker {
     pub held: Arc<Held>,
     pub server: String,
     pub authority: Authority,
+    pub orphans: OrphanTiming,
 }
 
 impl Speaker {
@@ -101,7 +103,8 @@ impl Speaker {
                 queue.add(name);
             }
         }
-        let orphans = Orphans::new(hub, self.views.clone(), key.clone()).map_err(failed)?;
+        let orphans = Orphans::new(hub, self.views.clone(), key.clone(), self.orphans);
+        let orphans = orphans.map_err(failed)?;
         let _holding = self.held.take(key);
         let mut tasks = Tasks::new(over);
         let stop = tasks.stop_token();

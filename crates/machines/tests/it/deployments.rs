@@ -1,6 +1,7 @@
 //! Deployments from the spec to the provider: plans, loop bodies, edge, library and driver together,
 //! with only the store and the cloud made for the test.
 use crate::cluster::{Cloud, Cluster, Server, target};
+use orrery_machines::controller::orphans::{OrphanTiming, sweep};
 use orrery_machines::controller::{self, Next, WorldError};
 use orrery_machines::plan::Phase;
 use orrery_machines::plan::deployment::rollback;
@@ -244,10 +245,10 @@ async fn orphans_go_after_a_while_and_never_while_frozen() {
     cluster.edit(|spec| spec.frozen = true);
     let (drivers, mut seen) = (controllers.server.edge.drivers.clone(), Default::default());
     let world = cluster.as_ref();
-    let class = target();
+    let (class, timing) = (target(), OrphanTiming::default());
     let mut sweep_for = async |hours: u64| {
         for _ in 0..hours * 6 {
-            let next = controller::orphans::sweep(world, &drivers, world, &class, &mut seen).await;
+            let next = sweep(world, &drivers, world, &class, &timing, &mut seen).await;
             let Ok(Next::After(wait)) = next else { panic!("{next:?}") };
             tokio::time::sleep(wait).await;
         }

@@ -12,18 +12,19 @@
 //! the container by its name, and how it ended in podman's books.
 mod container;
 mod exec;
+mod owner;
 mod service;
 mod state;
 mod words;
 
 use super::exec::{ExecRequest, Executing};
 use super::{Runtime, RuntimeError, StartRequest, StopRequest};
-use crate::config::PodmanConfig;
+use crate::config::{PodmanConfig, SupervisorCommand};
 use crate::disk::{self, Survive};
 use crate::model::{InstanceId, Run, RunState};
 use crate::procfs;
 use crate::runtime::process::spawn;
-use crate::supervisor::LOG_FOLDER;
+use crate::supervisor::{LOG_FOLDER, deadline};
 use bollard::Docker;
 use bollard::models::ContainerInspectResponse;
 use bollard::query_parameters::{
@@ -35,7 +36,7 @@ use orrery_proto::apps::v1::{Podman, workload_instance_spec};
 use service::Service;
 use state::Glimpse;
 use std::net::IpAddr;
-use std::{io, path::PathBuf, time::Duration};
+use std::{io, path::PathBuf, process::Stdio, time::Duration};
 use tokio::time::{Instant, sleep};
 
 /// A note in the folder of an instance that it has, or may have, a container.
@@ -53,12 +54,20 @@ pub struct PodmanRuntime {
     instances: PathBuf,
     node: String,
     service: Service,
+    /// Which also ends containers that do not stop when they are asked.
+    supervisor: SupervisorCommand,
 }
 
 impl PodmanRuntime {
     /// `run_dir` is where the socket goes when the agent has to start podman's service.
-    pub fn new(instances: PathBuf, node: String, config: PodmanConfig, run_dir: PathBuf) -> Self {
-        Self { instances, node, service: Service::new(config, run_dir) }
+    pub fn new(
+        instances: PathBuf,
+        node: String,
+        config: PodmanConfig,
+        run_dir: PathBuf,
+        supervisor: SupervisorCommand,
+    ) -> Self {
+        Self { instances, node, service: Service::new(config, run_dir), supervisor }
     }
 
     fn folder(&self, id: &InstanceId) -> PathBuf {
@@ -141,13 +150,35 @@ impl PodmanRuntime {
             Err(error) if words::is_conflict(&error) => return Err(RuntimeError::StillThere),
             Err(error) => return Ok(Err(words::refused(image, &error))),
         }
-        match podman.start_container(&name, None).await {
-            Ok(()) => Ok(Ok(())),
-            Err(error) => {
-                discard(podman, &request.id).await?;
-                Ok(Err(words::refused(image, &error)))
-            }
+        let given = match &request.files {
+            Some(files) => owner::give(podman, &name, files).await,
+            None => Ok(()),
+        };
+        let started = match given {
+            Ok(()) => podman
+                .start_container(&name, None)
+                .await
+                .map_err(|error| words::refused(image, &error)),
+            Err(why) => Err(why),
+        };
+        if started.is_err() {
+            discard(podman, &request.id).await?;
         }
+        Ok(started)
+    }
+
+    /// Leaves somebody behind who ends the container after its grace, whatever becomes of this agent.
+    async fn set_deadline(&self, id: &InstanceId, grace: Duration) -> Result<(), RuntimeError> {
+        let podman = self.service.client().await?;
+        let state = self.look(&podman, id).await?.and_then(|found| found.state);
+        let first = state.as_ref().and_then(state::pid).and_then(procfs::stat);
+        let Some(first) = first.filter(|first| !first.zombie) else { return Ok(()) };
+        let mut command = tokio::process::Command::new(&self.supervisor.program);
+        command.args(&self.supervisor.args).arg(deadline::DEADLINE);
+        command.args(deadline::words(first.identity, grace)).env_clear().current_dir("/");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // Its end is of no interest; the runtime waits for it so that it does not stay a zombie.
+        command.spawn().map(drop).map_err(RuntimeError::io("set its deadline"))
     }
 
     async fn signal(&self, id: &InstanceId, signal: &str) -> Result<(), RuntimeError> {
@@ -263,6 +294,8 @@ impl Runtime for PodmanRuntime {
     }
 
     async fn stop(&self, id: &InstanceId, request: StopRequest) -> Result<(), RuntimeError> {
+        // In this order: once it was asked, its end is certain.
+        self.set_deadline(id, request.grace).await?;
         self.signal(id, request.signal.name()).await
     }
 

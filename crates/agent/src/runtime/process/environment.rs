@@ -1,6 +1,7 @@
 //! What a program is started with.
 use super::super::{RuntimeError, StartRequest};
 use super::record::{GroupLimits, Launch, Limits};
+use crate::users::{self, User};
 use orrery_proto::apps::v1::{
     Process, ProcessLimits, WorkloadInstanceSpec, workload_instance_spec::Runtime,
 };
@@ -25,6 +26,9 @@ pub(super) fn launch(request: &StartRequest, node: &str) -> Result<Launch, Runti
     };
     let run = uuid::Uuid::new_v4().to_string();
     let mut env = inherited(|name| std::env::var(name).ok());
+    if let Some(user) = process.user.as_deref().and_then(|user| users::find(user).ok()) {
+        env.extend(of_user(user));
+    }
     env.extend(process.env.iter().map(|(name, value)| (name.clone(), value.clone())));
     // Ours come last: by these names the agent finds its processes again.
     env.extend(own(request, node, &run).map(|(name, value)| (name.to_owned(), value.to_owned())));
@@ -73,6 +77,14 @@ fn inherited(of_agent: impl Fn(&str) -> Option<String>) -> BTreeMap<String, Stri
         INHERITED.iter().filter_map(|name| Some(((*name).to_owned(), of_agent(name)?))).collect();
     env.entry("PATH".to_owned()).or_insert_with(|| PATH_DEFAULT.to_owned());
     env
+}
+
+/// Another user has a home and a name of its own. Who cannot be found here is told when it starts.
+fn of_user(user: User) -> impl Iterator<Item = (String, String)> {
+    let home = user.home.map(|home| ("HOME", home));
+    let names = user.name.map(|name| [("USER", name.clone()), ("LOGNAME", name)]);
+    let all = home.into_iter().chain(names.into_iter().flatten());
+    all.map(|(name, value)| (name.to_owned(), value))
 }
 
 fn own<'a>(request: &'a StartRequest, node: &'a str, run: &'a str) -> [(&'static str, &'a str); 5] {
@@ -141,6 +153,19 @@ mod tests {
             assert_eq!(env.get(name).map(String::as_str), Some(value), "{name}");
         }
         assert!(env.contains_key("ORRERY_RUN"));
+    }
+
+    #[test]
+    fn another_user_has_its_own_home_unless_somebody_says_otherwise() {
+        let mut request = request(&[("LOGNAME", "mine")]);
+        let Some(Runtime::Process(process)) = &mut request.spec.runtime else {
+            panic!("a process")
+        };
+        process.user = Some("root".into());
+        let env = launch(&request, "n").unwrap().env;
+        let of = |name: &str| env.get(name).map(String::as_str);
+        assert_eq!((of("HOME"), of("USER")), (Some("/root"), Some("root")));
+        assert_eq!(of("LOGNAME"), Some("mine"));
     }
 
     #[test]

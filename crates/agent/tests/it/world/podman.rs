@@ -35,6 +35,10 @@ impl Box1 {
         for applet in ["sh", "sleep", "cat", "echo", "stty"] {
             std::os::unix::fs::symlink("busybox", root.join("bin").join(applet)).unwrap();
         }
+        fs::create_dir_all(root.join("etc")).unwrap();
+        fs::write(root.join("etc/passwd"), "root:x:0:0::/:/bin/sh\nweb:x:1234:1235::/:/bin/sh\n")
+            .unwrap();
+        fs::write(root.join("etc/group"), "root:x:0:\nweb:x:1235:\n").unwrap();
         let tar = self.folder.join("root.tar");
         let packed =
             Command::new("tar").arg("-C").arg(&root).arg("-cf").arg(&tar).arg(".").status();

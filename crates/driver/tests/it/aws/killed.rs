@@ -13,14 +13,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-const PATH: &str = "/apis/infra.orrery.dev/v1/namespaces/shop/machineclasses/small";
+pub const PATH: &str = "/apis/infra.orrery.dev/v1/namespaces/shop/machineclasses/small";
 
 fn meta(name: &str) -> Option<ObjectMeta> {
     Some(ObjectMeta { name: name.into(), project: "shop".into(), ..ObjectMeta::default() })
 }
 
 /// Class, secret and machine, as people write them.
-async fn declare(server: &Server, key_id: &str, key: &str) {
+pub async fn declare(server: &Server, key_id: &str, key: &str) {
     server.project("shop").await;
     let text = |text: &str| Value { kind: Some(Kind::StringValue(text.into())) };
     let fields = [("ami", AMI), ("region", "eu-west-1"), ("machineType", "t3.small")];
@@ -46,7 +46,7 @@ async fn declare(server: &Server, key_id: &str, key: &str) {
 }
 
 /// A driver at the server's port; dropping what is returned kills it.
-fn driver(here: &World, server: &Server) -> DropGuard {
+pub fn driver(here: &World, server: &Server) -> DropGuard {
     let channel = orrery_driver::channel(&server.drivers.to_string(), None).expect("an address");
     let options = orrery_driver::Options::new("aws", "infra.orrery.dev", aws::KIND, "v1");
     let driver = Arc::new(Aws::new("us", Some(here.proxy.endpoint.clone())));
@@ -59,6 +59,11 @@ fn driver(here: &World, server: &Server) -> DropGuard {
 
 /// What the provider has of the class, asked without the server.
 async fn at_provider(here: &World) -> usize {
+    here.driver().list(&Request::on(PATH, data(here))).await.expect("lists").len()
+}
+
+/// The class and its secret, for a driver that has no server.
+pub fn data(here: &World) -> DataProvider {
     use base64::Engine as _;
     let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
     let class = serde_json::json!({
@@ -73,8 +78,7 @@ async fn at_provider(here: &World) -> usize {
     let class = Class::parse(&class.to_string(), 1).expect("a class");
     let secret = DriverSecret::parse(&secret.to_string(), 1).expect("a secret");
     let at = SecretRef { namespace: "shop".into(), name: "cloud".into() };
-    let data = DataProvider::fixed([(PATH.to_owned(), class)], [(at, secret)]);
-    here.driver().list(&Request::on(PATH, data)).await.expect("lists").len()
+    DataProvider::fixed([(PATH.to_owned(), class)], [(at, secret)])
 }
 
 /// proves: MCH-03, MCH-06

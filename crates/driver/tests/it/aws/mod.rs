@@ -1,6 +1,7 @@
 //! The EC2 driver against moto, which checks signatures, with faults made in front of it.
 mod killed;
 mod moto;
+mod orphans;
 mod proxy;
 
 use base64::Engine;

@@ -1,15 +1,17 @@
 use super::*;
 use proptest::prelude::*;
 
-/// "a", "b!" (gone), "c#" (cordoned), "d?" (without the runtime); in the zone z, except upper case.
+/// "a", "b!" (gone), "c#" (cordoned), "d?" (without the runtime), "e~" (to be emptied); in the zone z, except
+/// upper case.
 fn nodes(text: &str) -> BTreeMap<String, Seat> {
     let seat = |word: &str| {
-        let name = word.trim_end_matches(['!', '#', '?']).to_owned();
+        let name = word.trim_end_matches(['!', '#', '?', '~']).to_owned();
         let zone = if name.chars().all(char::is_uppercase) { "other" } else { "z" };
         let seat = Seat {
             labels: [("zone".to_owned(), zone.to_owned())].into(),
             ready: !word.ends_with('!'),
-            cordoned: word.ends_with('#'),
+            cordoned: word.ends_with(['#', '~']),
+            draining: word.ends_with('~'),
             runtimes: if word.ends_with('?') { BTreeSet::new() } else { ["process".into()].into() },
             free: None,
             controller: name.clone(),
@@ -111,6 +113,20 @@ fn without_a_number_there_is_one_on_each() {
     check(None, "a", "a! b c#", "a b", None);
     check(None, "a a1 b", "a b", "a b", None);
     check(None, "X", "a X", "a", None);
+}
+
+/// Copies that can move stay until the plan sends them; those that belong to the node are not wanted.
+#[test]
+fn a_node_that_is_to_be_emptied_keeps_what_can_move() {
+    check(Some(2), "a b", "a~ b c", "a b", None);
+    check(Some(1), "a b", "a~ b c", "b", None);
+    check(None, "a b", "a~ b c", "b c", None);
+    check(None, "a", "a~", "", Some("1 chosen nodes take nothing new: 1 being emptied"));
+    let named = Placement { nodes: vec!["a".into(), "b".into()], ..Placement::default() };
+    let present = Present { staying: slots("a b"), leaving: BTreeSet::new() };
+    let placed = ask(&named, &present, &nodes("a~ b"));
+    assert_eq!((shown(&placed.slots).as_str(), placed.desired), ("b", 2));
+    assert_eq!(placed.shortage.as_deref(), Some("is being emptied: \"a\""));
 }
 
 #[test]
@@ -269,7 +285,7 @@ proptest! {
     #[test]
     fn stable_minimal_and_even(
         staying in proptest::collection::btree_set(("[a-e]", 0..3_i32), 0..8),
-        seats in proptest::collection::btree_map("[a-e]", "[!#?]?", 0..5),
+        seats in proptest::collection::btree_map("[a-e]", "[!#?~]?", 0..5),
         replicas in 0..12_i32,
     ) {
         let staying: BTreeSet<Slot> =

@@ -112,7 +112,7 @@ impl Admission {
         part: Part,
     ) -> Result<(), Error> {
         let mut violations = match part {
-            Part::Main => next.validate(old),
+            Part::Main | Part::Scale => next.validate(old),
             // Whoever writes a status is not to blame for a spec that an older version let in.
             Part::Status => next.validate_status(old),
         };

@@ -74,7 +74,13 @@ fn done(next: &mut Record, now: Time, kind: OpKind, description: String) -> Reas
     let state = OpState::Successful;
     next.last_operation =
         Some(LastOperation { kind, state, description: description.clone(), code: None, at: now });
-    Reason::new("OperationDone", description)
+    // Words of their own: what happens later with the same word takes the place of what was.
+    let code = match kind {
+        OpKind::Create => "Created",
+        OpKind::Delete => "Deleted",
+        OpKind::List | OpKind::Status => "Resolved",
+    };
+    Reason::new(code, description)
 }
 
 fn failed(next: &mut Record, now: Time, revision: i64, kind: OpKind, error: &OpError) -> Reason {
