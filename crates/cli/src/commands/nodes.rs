@@ -3,7 +3,7 @@ use crate::args::{DrainArguments, Global, NodesArguments};
 use crate::session::{Scope, Session};
 use crate::targets::Resource;
 use crate::waiting;
-use crate::watching::{Change, Watches};
+use crate::watching::{Change, Patience, Watches, key};
 use crate::{changing, kinds};
 use anyhow::bail;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ pub async fn drain(global: &Global, arguments: DrainArguments) -> anyhow::Result
     if arguments.no_wait {
         return Ok(());
     }
-    let mut copies = Copies::watch(&session, &arguments.nodes).await?;
+    let mut copies = Copies::watch(&session, &arguments.nodes)?;
     let Some(limit) = arguments.timeout else { return copies.until_gone().await };
     if let Ok(outcome) = tokio::time::timeout(limit, copies.until_gone()).await {
         return outcome;
@@ -90,7 +90,7 @@ struct Node {
 }
 
 impl Copies {
-    async fn watch(session: &Session, nodes: &[String]) -> anyhow::Result<Self> {
+    fn watch(session: &Session, nodes: &[String]) -> anyhow::Result<Self> {
         let (kind, of) = (
             kinds::find(&session.known, "workloadinstances")?,
             kinds::find(&session.known, "nodes")?,
@@ -99,7 +99,7 @@ impl Copies {
         let mut all = Vec::new();
         for node in nodes {
             let scope = Scope { fields: format!("spec.node={node}"), ..Scope::default() };
-            watches.add(session, kind, &scope, "").await?;
+            watches.add(session, kind, &scope, "", Patience::Always)?;
             let resource = Resource::new(of, "", node);
             all.push(Node { resource, copies: BTreeSet::new(), complete: false, said: false });
         }
@@ -127,14 +127,14 @@ impl Copies {
 
 impl Node {
     fn take(&mut self, change: &Change) {
-        let key = |object: &Value| {
-            let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
-            (text("project"), text("name"))
-        };
         match change {
             Change::Is(object) => drop(self.copies.insert(key(object))),
             Change::Gone(object) => drop(self.copies.remove(&key(object))),
             Change::Complete => self.complete = true,
+            Change::Again => {
+                self.copies.clear();
+                self.complete = false;
+            }
         }
     }
 }
