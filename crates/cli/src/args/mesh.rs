@@ -133,8 +133,8 @@ pub struct BootstrapArguments {
     /// Ask for differences instead of whole states
     #[arg(long)]
     pub delta: bool,
-    /// Only endpoints of this service are asked for; all requests go there
-    #[arg(long, value_name = "NAME", conflicts_with = "inbound", conflicts_with = "delta")]
+    /// Only endpoints of this service, or of one of its ports, are asked for; all requests go there
+    #[arg(long, value_name = "NAME[:PORT]", conflicts_with = "inbound", conflicts_with = "delta")]
     pub endpoints_of: Option<String>,
     /// Folder with the proxy's ca.pem, and certificate.pem and key.pem as `orrery join` writes them, or
     /// proxy-SERVICE.PROJECT.pem and proxy-SERVICE.PROJECT-key.pem as `orrery pki issue` does
@@ -167,4 +167,30 @@ pub struct MeshList {
     pub all_projects: bool,
     #[command(flatten)]
     pub connection: Connection,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expect: Option<(Option<&str>, u16)>) {
+        let read = of_port::<NonZeroU16>(text).ok();
+        let shown = read.as_ref().map(|one| (one.port.as_deref(), one.value.get()));
+        assert_eq!(shown, expect, "{text}");
+    }
+
+    #[test]
+    fn ports_and_connections() {
+        check("15006", Some((None, 15006)));
+        check("5432=15008", Some((Some("5432"), 15008)));
+        check("pg=15008", Some((Some("pg"), 15008)));
+        check("P G=15008", None);
+        check("=15008", None);
+        check("pg=", None);
+        check("0", None);
+        let read = connection("127.0.0.1:15432=db:5432").expect("readable");
+        assert_eq!((read.0.port(), read.1.as_str()), (15432, "db:5432"));
+        assert!(connection("db:5432").is_err() && connection("15432=db:5432").is_err());
+    }
 }

@@ -23,8 +23,8 @@ pub enum Mode {
     Aggregated,
     /// The same, differences only.
     AggregatedDelta,
-    /// Only endpoints are asked for; the listener forwards to one service, by this file alone.
-    EndpointsOnly { destination: ServiceName },
+    /// Only endpoints are asked for; the listener forwards to one port of a service, by this file alone.
+    EndpointsOnly { destination: Destination },
 }
 
 /// Where the control plane listens.
@@ -160,7 +160,7 @@ impl Bootstrap {
         cluster
     }
 
-    fn static_listener(&self, destination: &ServiceName) -> Value {
+    fn static_listener(&self, destination: &Destination) -> Value {
         json!({
             "name": super::OUTBOUND,
             "address": socket_address(self.outbound),
@@ -170,11 +170,11 @@ impl Bootstrap {
                     "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
                     "stat_prefix": super::OUTBOUND,
                     "route_config": { "virtual_hosts": [{
-                        "name": destination.as_str(),
+                        "name": destination.to_string(),
                         "domains": ["*"],
                         "routes": [{
                             "match": { "prefix": "/" },
-                            "route": { "cluster": destination.as_str() },
+                            "route": { "cluster": destination.to_string() },
                         }],
                     }] },
                     "http_filters": [{
@@ -264,16 +264,16 @@ fn dynamic_resources(api_type: &str) -> Value {
     json!({ "ads_config": grpc_source(api_type), "cds_config": source, "lds_config": source })
 }
 
-fn endpoints_cluster(destination: &ServiceName) -> Value {
+fn endpoints_cluster(destination: &Destination) -> Value {
     let source = json!({
         "resource_api_version": "V3",
         "api_config_source": grpc_source(ADS_API[0]),
     });
     json!({
-        "name": destination.as_str(),
+        "name": destination.to_string(),
         "type": "EDS",
         "connect_timeout": "5s",
-        "eds_cluster_config": { "service_name": destination.as_str(), "eds_config": source },
+        "eds_cluster_config": { "service_name": destination.to_string(), "eds_config": source },
     })
 }
 

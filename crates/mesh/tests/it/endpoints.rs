@@ -8,7 +8,7 @@ use orrery_mesh::envoy::Mode;
 use orrery_mesh::names::Destination;
 
 fn books_only() -> Mode {
-    Mode::EndpointsOnly { destination: name("shop/books") }
+    Mode::EndpointsOnly { destination: Destination::first(&name("shop/books")) }
 }
 
 /// proves: MSH-01, MSH-02

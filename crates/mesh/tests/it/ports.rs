@@ -7,6 +7,8 @@ use crate::wait::{until, until_some};
 use orrery_mesh::address::Endpoint;
 use orrery_mesh::envoy::{Mode, PortBootstrap};
 use orrery_mesh::topology::TrafficTarget;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 
 async fn several(mode: Mode) {
     let mesh = Mesh::new(&["shop/web"]);
@@ -114,4 +116,54 @@ async fn a_proxy_fronts_and_announces_every_port_and_targets_open_them_one_by_on
     answers("books:81", (403, "access denied by policy")).await;
     answers("books", (200, "shop")).await;
     assert_eq!(http::get(second, "books", "/").await, None, "and plain text is not heard");
+}
+
+/// An instance that agrees to speak something else, and then repeats what it is told.
+async fn upgrading() -> (Endpoint, tokio::task::JoinSet<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind to a free port");
+    let at = Endpoint::of(listener.local_addr().expect("a bound address")).expect("a real port");
+    let mut serving = tokio::task::JoinSet::new();
+    serving.spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                if stream.read_buf(&mut head).await.unwrap_or_default() == 0 {
+                    break;
+                }
+            }
+            let asked = String::from_utf8_lossy(&head).to_ascii_lowercase();
+            assert!(asked.contains("upgrade: websocket"), "{asked}");
+            let agreed = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
+                Connection: Upgrade\r\n\r\n";
+            stream.write_all(agreed).await.expect("it is heard");
+            let (mut from, mut to) = stream.split();
+            // Until the peer goes away.
+            let _ = tokio::io::copy(&mut from, &mut to).await;
+        }
+    });
+    (at, serving)
+}
+
+/// proves: MSH-07
+#[tokio::test]
+async fn web_sockets_pass_through() {
+    let mesh = Mesh::new(&["shop/web", "shop/chat"]);
+    let (at, _serving) = upgrading().await;
+    mesh.place("shop/chat", &[at]);
+    let server = mesh.serve().await;
+    let web = Envoy::start(mesh.bootstrap("shop/web", server.address, Mode::Aggregated)).await;
+    until("chat is known", async || server.all_current()).await;
+    let mut stream = TcpStream::connect(web.outbound).await.expect("connect");
+    let ask = b"GET / HTTP/1.1\r\nHost: chat\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
+    stream.write_all(ask).await.expect("sent");
+    let mut heard = Vec::new();
+    while !heard.ends_with(b"\r\n\r\n") {
+        let count = stream.read_buf(&mut heard).await.expect("an answer");
+        assert_ne!(count, 0, "closed after {}", String::from_utf8_lossy(&heard));
+    }
+    assert!(heard.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&heard));
+    stream.write_all(b"hello").await.expect("sent");
+    let mut echo = [0_u8; 5];
+    stream.read_exact(&mut echo).await.expect("it comes back");
+    assert_eq!(&echo, b"hello");
 }

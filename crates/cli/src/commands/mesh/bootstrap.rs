@@ -114,12 +114,9 @@ fn ports(
 
 fn mode(arguments: &BootstrapArguments, project: &str) -> anyhow::Result<BootstrapMode> {
     Ok(match &arguments.endpoints_of {
-        Some(name) => BootstrapMode::EndpointsOnly {
-            destination: match name.contains('/') {
-                true => name.parse()?,
-                false => ServiceName::new(project, name)?,
-            },
-        },
+        Some(name) => {
+            BootstrapMode::EndpointsOnly { destination: Destination::within(project, name)? }
+        }
         None if arguments.delta => BootstrapMode::AggregatedDelta,
         None => BootstrapMode::Aggregated,
     })
@@ -197,6 +194,56 @@ mod tests {
         let found = control_plane(server).ok();
         let found = found.as_ref().map(|(tls, at)| (*tls, at.host.as_str(), at.port));
         assert_eq!(found, expect, "{server}");
+    }
+
+    #[derive(clap::Parser)]
+    struct Only {
+        #[command(flatten)]
+        arguments: BootstrapArguments,
+    }
+
+    #[track_caller]
+    fn check_ports(more: &[&str], expect: Result<&[&str], &str>) {
+        let line = [&["bootstrap", "--service", "db"], more].concat();
+        let only = <Only as clap::Parser>::try_parse_from(line).expect("a command line");
+        match (ports(&only.arguments), expect) {
+            (Ok(found), Ok(expect)) => {
+                let found = found.iter().map(|(name, port)| {
+                    let inbound = port.inbound.map(|(at, to)| (at.port(), to.port()));
+                    format!("{} {inbound:?} {:?}", name.as_deref().unwrap_or("-"), port.announce)
+                });
+                assert_eq!(found.collect::<Vec<_>>(), expect);
+            }
+            (Err(error), Err(expect)) => assert!(error.to_string().contains(expect), "{error}"),
+            (found, expect) => panic!("{found:?} instead of {expect:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_each_port() {
+        let [a, b, c] = ["127.0.0.1:1", "81=127.0.0.1:2", "81=127.0.0.1:3"];
+        check_ports(&[], Ok(&[]));
+        check_ports(
+            &[
+                "--inbound",
+                a,
+                "--instance",
+                a,
+                "--inbound",
+                b,
+                "--instance",
+                c,
+                "--announce",
+                "81=2",
+            ],
+            Ok(&["- Some((1, 1)) None", "81 Some((2, 3)) Some(2)"]),
+        );
+        check_ports(&["--announce", "1", "--announce", "2"], Err("twice for port the first"));
+        check_ports(&["--inbound", b, "--instance", a], Err("--inbound for port 81 needs"));
+        let lonely = ["--inbound", a, "--instance", a, "--instance", b];
+        check_ports(&lonely, Err("--instance for port 81 needs"));
+        let twice = ["--inbound", b, "--instance", c, "--inbound", b];
+        check_ports(&twice, Err("--inbound is given twice for port 81"));
     }
 
     #[test]
