@@ -62,12 +62,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gather<S> {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let length = slices.iter().map(|slice| slice.len()).sum();
+        let length: usize = slices.iter().map(|slice| slice.len()).sum();
         this.put_off = false;
         if GATHERED_BYTES_MAX < this.waiting.len() + length {
             ready!(this.poll_send(context))?;
         }
-        let large = LARGE_BYTES <= length && length <= GATHERED_BYTES_MAX;
+        let large = (LARGE_BYTES..=GATHERED_BYTES_MAX).contains(&length);
         if this.waiting.is_empty() && !large {
             return Pin::new(&mut this.inner).poll_write_vectored(context, slices);
         }
