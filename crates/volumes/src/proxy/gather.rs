@@ -62,7 +62,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gather<S> {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let length = slices.iter().map(|slice| slice.len()).sum();
+        let length: usize = slices.iter().map(|slice| slice.len()).sum();
         this.put_off = false;
         if GATHERED_BYTES_MAX < this.waiting.len() + length {
             ready!(this.poll_send(context))?;
