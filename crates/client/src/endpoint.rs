@@ -145,7 +145,7 @@ impl Endpoint {
             Ok(Err(error)) => Error::root_cause(&error),
             Err(_) => "it did not answer in time".to_owned(),
         };
-        Err(Error::NotAvailable { server: self.server(), cause })
+        Err(Error::not_connected(self.server(), cause))
     }
 
     /// What tonic believes it dials: our own connector does the TLS, and tonic would refuse to see

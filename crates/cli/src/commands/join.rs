@@ -2,22 +2,19 @@
 use crate::args::JoinArguments;
 use crate::output::print;
 use crate::signals::StopSignals;
-use anyhow::Context as _;
-use orrery_client::Endpoint;
-use orrery_client::identity::{Renewal, join};
-use orrery_pki::{JoinToken, LiveTls, TlsFiles};
-use std::path::Path;
+use orrery_client::identity::Joiner;
+use orrery_pki::TlsFiles;
 use tokio_util::sync::CancellationToken;
 
 pub async fn run(arguments: JoinArguments) -> anyhow::Result<()> {
-    let files = TlsFiles::in_folder(&arguments.dir);
-    let joined = files.certificate.as_deref().is_some_and(Path::exists);
-    if !joined {
-        let token = arguments.token.as_deref().context("give --token: nothing has joined yet")?;
-        let token: JoinToken = token.parse()?;
-        let role = arguments.role.role();
-        join(&arguments.server, &token, role, &arguments.name, &arguments.dir).await?;
-    }
+    let joiner = Joiner {
+        server: arguments.server,
+        token: arguments.token,
+        role: arguments.role.role(),
+        name: arguments.name,
+        files: TlsFiles::in_folder(&arguments.dir),
+    };
+    let member = joiner.must_join().await?;
     let dir = arguments.dir.display();
     print::line(&format!(
         "--root {dir}/ca.pem --certificate {dir}/certificate.pem --key {dir}/key.pem"
@@ -26,12 +23,8 @@ pub async fn run(arguments: JoinArguments) -> anyhow::Result<()> {
         return Ok(());
     }
     let mut signals = StopSignals::listen()?;
-    let live = LiveTls::from_files(&files)?.context("read the certificate joined with")?;
-    let endpoint = Endpoint::live(&arguments.server, Some(live.clone()))?;
-    let stop = CancellationToken::new();
-    let renewing = Renewal::new(endpoint, files, live).run(stop);
     tokio::select! {
-        Ok(()) = renewing => Ok(()),
+        Ok(()) = member.renewal.run(CancellationToken::new()) => Ok(()),
         () = signals.next() => Ok(()),
     }
 }

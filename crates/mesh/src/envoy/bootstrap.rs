@@ -5,7 +5,7 @@ use super::{ENDPOINT_PORT_KEY, INBOUND_KEY, INSTANCE_KEY, OUTBOUND_KEY};
 use crate::names::ServiceName;
 use serde_json::{Value, json};
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The cluster of the control plane, in the bootstrap only.
 const CONTROL_PLANE: &str = "orrery";
@@ -44,7 +44,22 @@ pub struct TlsPaths {
     pub key: PathBuf,
     /// What the certificate of the control plane must say: a SPIFFE id, an address or a DNS name.
     pub server_name: String,
+    /// Files that hold what [`TlsPaths::secrets`] says. With them, the proxy notices when the PEM files
+    /// change; without them, it reads them once.
+    pub secrets: Option<SecretPaths>,
 }
+
+/// Files that say which PEM files there are. A proxy takes one secret from each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretPaths {
+    pub own: PathBuf,
+    pub trust: PathBuf,
+}
+
+/// Names of the secrets in those files.
+const OWN: &str = "own";
+const TRUST: &str = "trust";
+const SECRET_TYPE: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
 
 /// What a bootstrap is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,34 +178,74 @@ impl Bootstrap {
 
 impl TlsPaths {
     fn transport_socket(&self) -> Value {
+        let mut context = json!({
+            "alpn_protocols": ["h2"],
+            // Without this Envoy, as a client, goes no further than TLS 1.2.
+            "tls_params": { "tls_maximum_protocol_version": "TLSv1_3" },
+        });
+        match &self.secrets {
+            None => {
+                context["tls_certificates"] = json!([self.certificate()]);
+                context["validation_context"] = self.validation();
+            }
+            Some(SecretPaths { own, trust }) => {
+                context["tls_certificate_sds_secret_configs"] = json!([secret_source(OWN, own)]);
+                context["validation_context_sds_secret_config"] = secret_source(TRUST, trust);
+            }
+        }
+        json!({
+            "name": "envoy.transport_sockets.tls",
+            "typed_config": {
+                "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
+                "common_tls_context": context,
+            },
+        })
+    }
+
+    /// The contents of the files with secrets: which PEM files there are, and that their folder is
+    /// watched.
+    pub fn secrets(&self) -> Vec<(&Path, Value)> {
+        let Some(SecretPaths { own, trust }) = &self.secrets else { return Vec::new() };
+        let folder = self.certificate.parent().map(|folder| json!({ "path": folder }));
+        let (mut certificate, mut validation) = (self.certificate(), self.validation());
+        if let Some(folder) = folder {
+            certificate["watched_directory"] = folder.clone();
+            validation["watched_directory"] = folder;
+        }
+        let file = |secret: Value| json!({ "resources": [secret] });
+        let certificate =
+            json!({ "@type": SECRET_TYPE, "name": OWN, "tls_certificate": certificate });
+        let validation =
+            json!({ "@type": SECRET_TYPE, "name": TRUST, "validation_context": validation });
+        vec![(own, file(certificate)), (trust, file(validation))]
+    }
+
+    fn certificate(&self) -> Value {
+        json!({
+            "certificate_chain": { "filename": self.certificate },
+            "private_key": { "filename": self.key },
+        })
+    }
+
+    fn validation(&self) -> Value {
         let kind = match self.server_name.parse::<IpAddr>() {
             Ok(_) => "IP_ADDRESS",
             Err(_) if self.server_name.starts_with("spiffe://") => "URI",
             Err(_) => "DNS",
         };
         json!({
-            "name": "envoy.transport_sockets.tls",
-            "typed_config": {
-                "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
-                "common_tls_context": {
-                    "alpn_protocols": ["h2"],
-                    // Without this Envoy, as a client, goes no further than TLS 1.2.
-                    "tls_params": { "tls_maximum_protocol_version": "TLSv1_3" },
-                    "tls_certificates": [{
-                        "certificate_chain": { "filename": self.certificate },
-                        "private_key": { "filename": self.key },
-                    }],
-                    "validation_context": {
-                        "trusted_ca": { "filename": self.root },
-                        "match_typed_subject_alt_names": [{
-                            "san_type": kind,
-                            "matcher": { "exact": self.server_name },
-                        }],
-                    },
-                },
-            },
+            "trusted_ca": { "filename": self.root },
+            "match_typed_subject_alt_names": [{
+                "san_type": kind,
+                "matcher": { "exact": self.server_name },
+            }],
         })
     }
+}
+
+fn secret_source(name: &str, file: &Path) -> Value {
+    let source = json!({ "resource_api_version": "V3", "path_config_source": { "path": file } });
+    json!({ "name": name, "sds_config": source })
 }
 
 fn grpc_source(api_type: &str) -> Value {

@@ -17,7 +17,7 @@ mod routes;
 mod secrets;
 mod tls;
 
-pub use bootstrap::{Bootstrap, ControlPlane, Mode, TlsPaths};
+pub use bootstrap::{Bootstrap, ControlPlane, Mode, SecretPaths, TlsPaths};
 pub use clusters::{ClusterSettings, cluster};
 pub use endpoints::load_assignment;
 pub use inbound::{inbound_listener, local_cluster};

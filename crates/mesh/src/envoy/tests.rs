@@ -124,6 +124,7 @@ fn a_bootstrap_names_the_service_and_demands_the_servers_identity() {
             certificate: "proxy.pem".into(),
             key: "proxy-key.pem".into(),
             server_name: "spiffe://example.org/server/one".to_owned(),
+            secrets: None,
         }),
         outbound: "127.0.0.1:15001".parse().unwrap(),
         inbound: None,

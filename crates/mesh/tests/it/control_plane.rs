@@ -124,6 +124,7 @@ impl Mesh {
                 certificate: path(files.certificate),
                 key: path(files.key),
                 server_name: SERVER.to_owned(),
+                secrets: None,
             }),
             outbound: ([127, 0, 0, 1], 0).into(),
             inbound: None,

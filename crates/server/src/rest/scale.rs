@@ -100,6 +100,7 @@ async fn write(call: &Call, name: &ObjectName, wanted: &Wanted) -> Result<Object
         manager: call.manager(),
         force: false,
         only_present: true,
+        admit: call.guard.admit(&call.resource.kind),
     };
     let change = patching::merge_patch(Value::Object(change))?;
     let patched = patching::patch(&call.resource, name, &change, &options).await?;

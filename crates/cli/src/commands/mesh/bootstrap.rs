@@ -3,22 +3,81 @@ use crate::args::{BootstrapArguments, BootstrapFormat, Global};
 use crate::connection::Target;
 use crate::output::print;
 use crate::paths;
+use crate::signals::StopSignals;
 use anyhow::{Context as _, bail};
-use orrery_server::{Bootstrap, BootstrapMode, ControlPlane, ServiceName, TlsPaths};
+use orrery_client::identity::{Joiner, Member};
+use orrery_pki::{Role, TlsFiles};
+use orrery_server::{Bootstrap, BootstrapMode, ControlPlane, SecretPaths, ServiceName, TlsPaths};
 use std::path::PathBuf;
+use tokio_util::sync::CancellationToken;
 
-pub fn run(global: &Global, arguments: &BootstrapArguments) -> anyhow::Result<()> {
+pub async fn run(global: &Global, arguments: &BootstrapArguments) -> anyhow::Result<()> {
     let target = Target::find(global, &arguments.connection)?;
     let project = target.project(arguments.project.as_deref());
-    let bootstrap = bootstrap(arguments, &project, &target.context().server)?;
-    if let Some(tls) = &bootstrap.tls {
-        warn_of_missing(tls);
-    }
+    let server = &target.context().server;
+    let bootstrap = bootstrap(arguments, &project, server)?;
+    let member = match &bootstrap.tls {
+        Some(tls) if arguments.token.is_some() || arguments.renew => {
+            Some(join(arguments, &bootstrap.service, server, tls).await?)
+        }
+        Some(tls) => {
+            warn_of_missing(tls);
+            None
+        }
+        None if arguments.token.is_some() || arguments.renew => {
+            bail!("{server:?} takes plain connections, which need no certificates")
+        }
+        None => None,
+    };
     let config = bootstrap.to_json();
     match arguments.output {
-        BootstrapFormat::Yaml => print::line(orrery_api::value_to_yaml(&config).trim_end()),
-        BootstrapFormat::Json => print::line(&format!("{config:#}")),
+        BootstrapFormat::Yaml => print::line(orrery_api::value_to_yaml(&config).trim_end())?,
+        BootstrapFormat::Json => print::line(&format!("{config:#}"))?,
     }
+    match member {
+        Some(member) if arguments.renew => renew(member).await,
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Gets the proxy its certificate, and leaves beside it what the Envoy is told of it.
+async fn join(
+    arguments: &BootstrapArguments,
+    service: &ServiceName,
+    server: &str,
+    tls: &TlsPaths,
+) -> anyhow::Result<Member> {
+    let joiner = Joiner {
+        server: server.to_owned(),
+        token: arguments.token.clone(),
+        role: Role::Proxy,
+        name: identity_of(service),
+        files: TlsFiles {
+            root: Some(tls.root.clone()),
+            certificate: Some(tls.certificate.clone()),
+            key: Some(tls.key.clone()),
+        },
+    };
+    let member = joiner.must_join().await?;
+    for (file, content) in tls.secrets() {
+        std::fs::write(file, content.to_string())
+            .with_context(|| format!("write {}", file.display()))?;
+    }
+    Ok(member)
+}
+
+/// Stays, and renews the certificate before it ends; the Envoy notices.
+async fn renew(member: Member) -> anyhow::Result<()> {
+    let mut signals = StopSignals::listen()?;
+    tokio::select! {
+        Ok(()) = member.renewal.run(CancellationToken::new()) => Ok(()),
+        () = signals.next() => Ok(()),
+    }
+}
+
+/// The name in the certificate of a service's proxies.
+fn identity_of(service: &ServiceName) -> String {
+    format!("{}.{}", service.name(), service.project())
 }
 
 fn bootstrap(
@@ -84,8 +143,14 @@ fn tls_paths(
             .with_context(|| format!("find the folder {}", folder.display()))?,
         None => paths::data(None)?.join("proxies"),
     };
-    let name = format!("proxy-{}.{}", service.name(), service.project());
+    let name = format!("proxy-{}", identity_of(service));
+    let joins = arguments.token.is_some() || arguments.renew;
+    let secrets = SecretPaths {
+        own: folder.join(format!("{name}-own.json")),
+        trust: folder.join(format!("{name}-trust.json")),
+    };
     Ok(TlsPaths {
+        secrets: (joins || secrets.own.exists()).then_some(secrets),
         root: folder.join("ca.pem"),
         certificate: folder.join(format!("{name}.pem")),
         key: folder.join(format!("{name}-key.pem")),

@@ -109,11 +109,14 @@ impl Admission {
         &self,
         next: &Object,
         old: Option<&Object>,
-        part: Part,
+        options: &ApplyOptions,
     ) -> Result<(), Error> {
+        if let Some(admit) = &options.admit {
+            admit.judge(next, old)?;
+        }
         let mut violations = next.validate(old);
         // Whoever writes a status is not to blame for a spec that an older version let in.
-        if part == Part::Status {
+        if options.part == Part::Status {
             violations.retain(|violation| violation.path.starts_with("status"));
         }
         violations.extend(old.and_then(|old| late_finalizer(next, old)));
