@@ -22,12 +22,12 @@ pub enum Excess {
         "user {who:?} cannot give what they do not have: {}; they would need it {}, or the verb \"escalate\" on roles",
         shown(.rule), place(.project)
     )]
-    Rules { who: String, rule: Rule, project: String },
+    Rules { who: String, rule: Box<Rule>, project: String },
     #[error(
         "user {who:?} cannot bind the role {role:?}, which gives what they do not have: {}; they would need it {}, or the verb \"bind\" on that role",
         shown(.rule), place(.project)
     )]
-    Binding { who: String, role: String, rule: Rule, project: String },
+    Binding { who: String, role: String, rule: Box<Rule>, project: String },
     #[error(
         "user {who:?} cannot bind the role {role:?}, which is not there yet: create it first, or have the verb \"bind\" on that role"
     )]
@@ -52,7 +52,8 @@ pub fn may_write_role(
     match missing(&permissions(rules, subject, project), wanted) {
         None => Ok(()),
         Some(rule) => {
-            Err(Excess::Rules { who: subject.name.clone(), rule, project: project.to_owned() })
+            let (who, rule) = (subject.name.clone(), Box::new(rule));
+            Err(Excess::Rules { who, rule, project: project.to_owned() })
         }
     }
 }
@@ -76,7 +77,7 @@ pub fn may_bind(rules: &Rules, subject: &Subject, project: &str, role: &str) -> 
         Some(rule) => Err(Excess::Binding {
             who: who(),
             role: role.to_owned(),
-            rule,
+            rule: Box::new(rule),
             project: project.to_owned(),
         }),
     }

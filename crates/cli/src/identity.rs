@@ -144,7 +144,7 @@ impl Own {
             name: who.name.to_owned(),
             files: TlsFiles::in_folder(&folder),
         };
-        Ok(match joiner.member().await? {
+        Ok(match Box::pin(joiner.member()).await? {
             Some(Member { live, renewal, .. }) => Self { live: Some(live), renewal: Some(renewal) },
             None => Self::default(),
         })
@@ -152,11 +152,12 @@ impl Own {
 
     /// Renews the certificate before it ends, for as long as `work` goes on.
     pub async fn kept_during<T>(self, work: impl Future<Output = T>) -> T {
-        let Some(renewal) = self.renewal else { return work.await };
+        let Some(renewal) = self.renewal else { return Box::pin(work).await };
+        let renewing = Box::pin(renewal.run(CancellationToken::new()));
         tokio::select! {
-            outcome = work => outcome,
+            outcome = Box::pin(work) => outcome,
             // It goes on for ever.
-            Ok(()) = renewal.run(CancellationToken::new()) => std::future::pending().await,
+            Ok(()) = renewing => std::future::pending().await,
         }
     }
 }

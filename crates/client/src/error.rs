@@ -81,11 +81,16 @@ impl Error {
                     Some(source) => Self::root_cause(source),
                     None => message,
                 };
-                match about_certificates(&cause) {
-                    Some(message) => Self::Refused { server, message },
-                    None => Self::ConnectionLost { server, cause },
-                }
+                Self::lost(server, cause)
             }
+        }
+    }
+
+    /// A connection that was made and is over.
+    pub(crate) fn lost(server: String, cause: String) -> Self {
+        match about_certificates(&cause) {
+            Some(message) => Self::Refused { server, message },
+            None => Self::ConnectionLost { server, cause },
         }
     }
 
@@ -99,12 +104,13 @@ impl Error {
 }
 
 /// Alerts of TLS and judgements of our own about certificates, and what they mean for a person.
-const MEANINGS: [(&str, &str); 8] = [
+const MEANINGS: [(&str, &str); 9] = [
     ("alert: CertificateExpired", "your certificate has expired, or is not valid yet"),
     ("alert: UnknownCA", "it does not trust the authority of your certificate"),
     ("alert: CertificateRevoked", "your certificate or your identity is revoked"),
     ("alert: CertificateRequired", "it demands a certificate"),
     ("alert: UnsupportedCertificate", "your certificate is not made for clients"),
+    ("alert: CertificateUnknown", "your certificate is not taken"),
     (
         "certificate: UnknownIssuer",
         "its certificate is not of an authority that you trust (--root)",

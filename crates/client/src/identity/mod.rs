@@ -78,7 +78,7 @@ pub async fn join(
 /// Whom the server trusts, and whether it takes machines in.
 pub async fn trust(endpoint: &Endpoint) -> Result<wire::TrustResponse, Error> {
     let answer = client(endpoint).await?.trust(endpoint.request(wire::TrustRequest {})).await;
-    let answer = answer.map_err(|status| Error::from_status(&endpoint.server(), &status))?;
+    let answer = answer.map_err(|status| endpoint.failed(&status))?;
     Ok(answer.into_inner())
 }
 
@@ -87,7 +87,7 @@ pub async fn trust(endpoint: &Endpoint) -> Result<wire::TrustResponse, Error> {
 pub async fn rotate(endpoint: &Endpoint, finish: bool) -> Result<String, Error> {
     let request = endpoint.request(wire::RotateRequest { finish });
     let answer = client(endpoint).await?.rotate(request).await;
-    let answer = answer.map_err(|status| Error::from_status(&endpoint.server(), &status))?;
+    let answer = answer.map_err(|status| endpoint.failed(&status))?;
     Ok(answer.into_inner().roots)
 }
 
@@ -95,7 +95,7 @@ pub async fn rotate(endpoint: &Endpoint, finish: bool) -> Result<String, Error> 
 pub async fn who_am_i(endpoint: &Endpoint) -> Result<wire::WhoAmIResponse, Error> {
     let request = endpoint.request(wire::WhoAmIRequest {});
     let answer = client(endpoint).await?.who_am_i(request).await;
-    let answer = answer.map_err(|status| Error::from_status(&endpoint.server(), &status))?;
+    let answer = answer.map_err(|status| endpoint.failed(&status))?;
     Ok(answer.into_inner())
 }
 
@@ -105,7 +105,7 @@ pub async fn can_i(
     asked: wire::CanIRequest,
 ) -> Result<wire::CanIResponse, Error> {
     let answer = client(endpoint).await?.can_i(endpoint.request(asked)).await;
-    let answer = answer.map_err(|status| Error::from_status(&endpoint.server(), &status))?;
+    let answer = answer.map_err(|status| endpoint.failed(&status))?;
     Ok(answer.into_inner())
 }
 
@@ -114,5 +114,9 @@ async fn client(endpoint: &Endpoint) -> Result<IdentityClient<Channel>, Error> {
 }
 
 fn refused(endpoint: &Endpoint, status: &tonic::Status) -> JoinError {
-    JoinError::Refused { server: endpoint.server(), cause: status.message().to_owned() }
+    let cause = match endpoint.failed(status) {
+        Error::Refused { message, .. } => message,
+        _ => status.message().to_owned(),
+    };
+    JoinError::Refused { server: endpoint.server(), cause }
 }

@@ -26,7 +26,7 @@ pub async fn authenticate(
         return refused(&gate, &peer, &request, over.as_str());
     }
     let proof = match bearer(request.headers()) {
-        Bearer::None => peer.identity.map(Proof::Certificate),
+        Bearer::None => peer.identity.map(|identity| Proof::Certificate(Box::new(identity))),
         Bearer::TooLong => {
             return refused(&gate, &peer, &request, "the token is too long");
         }

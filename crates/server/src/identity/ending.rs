@@ -15,7 +15,7 @@ pub const GOOD_NO_LONGER: &str = "the proof of who you are is good no longer";
 pub enum Proof {
     /// The text of a token, and whom it stands for.
     Token(String, Subject),
-    Certificate(Identity),
+    Certificate(Box<Identity>),
 }
 
 impl Proof {
