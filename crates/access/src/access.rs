@@ -1,15 +1,16 @@
 //! What is in force now: roles, bindings, revocations and access tokens, as the store last told them.
 use crate::decide::{self, Attributes, Decision};
+use crate::grant::{self, Excess};
 use crate::oidc::{Oidc, OidcRefusal};
 use crate::revoked::Revoked;
 use crate::rules::{Rule, Rules};
+use orrery_api::Object;
 use orrery_hub::{Clock, Error, Hub, ObjectName};
 use orrery_pki::{BearerToken, Identity, KnownBy, SecretHash, Subject};
 use orrery_proto::core::v1::{AccessToken, Revocation, Role, RoleBinding};
 use orrery_runtime::{OnEnd, Reflector, Tasks, View};
-use parking_lot::RwLock;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 
 /// Why somebody who shows a token is nobody. The log is told; the bearer is told the same for all.
@@ -29,8 +30,60 @@ pub enum LoginRefusal {
     Oidc(#[from] OidcRefusal),
 }
 
-/// How often an open stream looks whether its token has expired.
+/// How often an open stream looks whether its token is still good: an issuer takes keys back without
+/// telling us. What has an end of its own is looked at then.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// Clocks of machines are set, and stand still while a machine sleeps; so waiting for a time of day is
+/// cut into pieces ...
+const CLOCK_LOOK_MAX: Duration = Duration::from_secs(60);
+/// ... and not into splinters: the clock shows whole seconds.
+const CLOCK_LOOK_MIN: Duration = Duration::from_millis(100);
+
+/// Who shows a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Login {
+    pub subject: Subject,
+    /// Seconds of the epoch; without it, it ends when it is taken back.
+    pub ends: Option<i64>,
+}
+
+/// Changes of roles and bindings, from the moment on at which it was made.
+pub struct Changes(watch::Receiver<Arc<Rules>>);
+
+impl Changes {
+    /// Whether there was one since it was looked for; costs next to nothing.
+    pub fn happened(&mut self) -> bool {
+        let changed = self.0.has_changed().unwrap_or(false);
+        if changed {
+            self.0.mark_unchanged();
+        }
+        changed
+    }
+
+    /// Returns after the next one.
+    pub async fn next(&mut self) {
+        if self.0.changed().await.is_err() {
+            // Nothing changes any more.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Why an open connection is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    Revoked,
+    Expired,
+}
+
+impl Over {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Revoked => "the identity is revoked",
+            Self::Expired => "the certificate has ended",
+        }
+    }
+}
 
 /// Decides for everybody. Cheap to clone.
 #[derive(Clone)]
@@ -39,7 +92,7 @@ pub struct Access {
 }
 
 struct Inner {
-    rules: RwLock<Arc<Rules>>,
+    rules: watch::Sender<Arc<Rules>>,
     roles: Arc<View<Role>>,
     bindings: Arc<View<RoleBinding>>,
     revocations: Arc<View<Revocation>>,
@@ -59,7 +112,7 @@ impl Access {
         let mut tokens = Reflector::<AccessToken>::new(hub.resources()?);
         let access = Self {
             inner: Arc::new(Inner {
-                rules: RwLock::default(),
+                rules: watch::Sender::new(Arc::default()),
                 roles: roles.view(),
                 bindings: bindings.view(),
                 revocations: revocations.view(),
@@ -100,13 +153,34 @@ impl Access {
     }
 
     pub fn decide(&self, subject: &Subject, asked: &Attributes) -> Decision {
-        let rules = self.inner.rules.read().clone();
+        let rules = self.inner.rules.borrow().clone();
         decide::decide(&rules, subject, asked)
+    }
+
+    /// Whether nothing that roles and bindings say changes what somebody may do.
+    pub fn may_everything(&self, subject: &Subject) -> bool {
+        decide::everything(subject).is_some()
+    }
+
+    /// Tells when roles or bindings have changed.
+    pub fn changes(&self) -> Changes {
+        Changes(self.inner.rules.subscribe())
+    }
+
+    /// Whether somebody may make this of an object that gives access to others.
+    pub fn may_give(
+        &self,
+        subject: &Subject,
+        next: &Object,
+        old: Option<&Object>,
+    ) -> Result<(), Excess> {
+        let rules = self.inner.rules.borrow().clone();
+        grant::may_give(&rules, subject, next, old)
     }
 
     /// Everything that somebody may do in a project.
     pub fn permissions(&self, subject: &Subject, project: &str) -> Vec<Rule> {
-        let rules = self.inner.rules.read().clone();
+        let rules = self.inner.rules.borrow().clone();
         decide::permissions(&rules, subject, project)
     }
 
@@ -114,32 +188,55 @@ impl Access {
         self.inner.revoked.borrow().refuses(identity)
     }
 
-    /// Returns when this identity is disabled.
-    pub async fn until_refused(&self, identity: &Identity) {
+    /// Why whoever shows this certificate is welcome no longer, if so.
+    pub fn over(&self, identity: &Identity) -> Option<Over> {
+        if self.refuses(identity) {
+            return Some(Over::Revoked);
+        }
+        let left = left(identity.not_after, self.inner.clock.now().seconds);
+        left.is_zero().then_some(Over::Expired)
+    }
+
+    /// Returns when this identity is disabled, or its certificate has ended.
+    pub async fn until_refused(&self, identity: &Identity) -> Over {
         let mut revoked = self.inner.revoked.subscribe();
-        // The sender lives as long as we do.
-        let _ = revoked.wait_for(|revoked| revoked.refuses(identity)).await;
+        loop {
+            revoked.mark_unchanged();
+            if let Some(over) = self.over(identity) {
+                return over;
+            }
+            let left = left(identity.not_after, self.inner.clock.now().seconds);
+            let wait = left.clamp(CLOCK_LOOK_MIN, CLOCK_LOOK_MAX);
+            // The sender lives as long as we do, and the time may have come.
+            let _ = tokio::time::timeout(wait, revoked.changed()).await;
+        }
     }
 
     /// Who shows this token.
-    pub async fn login(&self, text: &str) -> Result<Subject, LoginRefusal> {
-        let subject = match (BearerToken::parse(text), &self.inner.oidc) {
+    pub async fn login(&self, text: &str) -> Result<Login, LoginRefusal> {
+        let login = match (BearerToken::parse(text), &self.inner.oidc) {
             (Some(token), _) => self.inner.known_token(&token)?,
             (None, Some(oidc)) => oidc.login(text, self.inner.clock.now().seconds).await?,
             (None, None) => return Err(LoginRefusal::NotOurs),
         };
-        if self.inner.revoked.borrow().refuses_subject(&subject) {
+        if self.inner.revoked.borrow().refuses_subject(&login.subject) {
             return Err(LoginRefusal::Revoked);
         }
-        Ok(subject)
+        Ok(login)
     }
 
-    /// Returns when this token is good no longer.
-    pub async fn until_logged_out(&self, text: &str) {
+    /// Returns when this token is good no longer, or stands for somebody else than it did.
+    pub async fn until_logged_out(&self, text: &str, subject: &Subject) {
         let mut changes = self.inner.revoked.subscribe();
-        while self.login(text).await.is_ok() {
+        while let Ok(login) = self.login(text).await {
+            if login.subject != *subject {
+                return;
+            }
             // It may also end because its time has come.
-            let changed = tokio::time::timeout(LOOK_AGAIN, changes.changed()).await;
+            let left = login.ends.map(|end| end.saturating_sub(self.inner.clock.now().seconds));
+            let left = left.map(|left| Duration::from_secs(u64::try_from(left).unwrap_or(0)));
+            let wait = left.unwrap_or(LOOK_AGAIN).clamp(CLOCK_LOOK_MIN, LOOK_AGAIN);
+            let changed = tokio::time::timeout(wait, changes.changed()).await;
             if matches!(changed, Ok(Err(_))) {
                 return;
             }
@@ -152,7 +249,7 @@ impl Inner {
         let (roles, bindings) = (self.roles.all(), self.bindings.all());
         let roles = roles.iter().map(|(name, role)| (name.clone(), &**role));
         let bindings = bindings.iter().map(|(name, binding)| (name.clone(), &**binding));
-        *self.rules.write() = Arc::new(Rules::new(roles, bindings));
+        self.rules.send_replace(Arc::new(Rules::new(roles, bindings)));
     }
 
     fn read_revoked(&self) {
@@ -161,7 +258,7 @@ impl Inner {
         self.revoked.send_replace(Arc::new(revoked));
     }
 
-    fn known_token(&self, shown: &BearerToken) -> Result<Subject, LoginRefusal> {
+    fn known_token(&self, shown: &BearerToken) -> Result<Login, LoginRefusal> {
         let known = self.tokens.get(&ObjectName::new("", shown.id()));
         let known = known.ok_or(LoginRefusal::NoToken)?;
         let spec = known.spec.clone().unwrap_or_default();
@@ -172,6 +269,14 @@ impl Inner {
         if spec.expires_at.is_some_and(|end| end.seconds <= now.seconds) {
             return Err(LoginRefusal::Expired);
         }
-        Ok(Subject::person(spec.user().to_owned(), spec.groups, KnownBy::Token))
+        let ends = spec.expires_at.map(|end| end.seconds);
+        let subject = Subject::person(spec.user().to_owned(), spec.groups, KnownBy::Token);
+        Ok(Login { subject, ends })
     }
+}
+
+/// How long until a time of day.
+fn left(end: SystemTime, now: i64) -> Duration {
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(now).unwrap_or(0));
+    end.duration_since(now).unwrap_or_default()
 }

@@ -86,7 +86,7 @@ pub fn decide(rules: &Rules, subject: &Subject, asked: &Attributes) -> Decision 
 }
 
 /// Those who may do everything, and why.
-fn everything(subject: &Subject) -> Option<&'static str> {
+pub(crate) fn everything(subject: &Subject) -> Option<&'static str> {
     match (subject.known_by, subject.role) {
         (KnownBy::Plain, _) => Some("plain connections of this machine are trusted"),
         (KnownBy::Certificate, Some(Role::Server)) => Some("servers act for all of us"),
@@ -146,7 +146,7 @@ pub fn permissions(rules: &Rules, subject: &Subject, project: &str) -> Vec<Rule>
 }
 
 /// Whether one rule permits it.
-fn permits(rule: &Rule, asked: &Attributes) -> bool {
+pub(crate) fn permits(rule: &Rule, asked: &Attributes) -> bool {
     let any = |words: &[String], word: &str| words.iter().any(|own| own == "*" || own == word);
     let group = asked.group.split('.').next().unwrap_or_default();
     let groups =
@@ -169,4 +169,4 @@ fn resource_fits(resources: &[String], asked: &Attributes) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

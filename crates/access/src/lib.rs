@@ -7,19 +7,23 @@
 //!   Revocation ────────┼─ Access ──> decide(rules, subject, attributes)
 //!   AccessToken, OIDC ─┘         └─> who a bearer is, who is refused at once
 //! ```
+//! Nobody gives away more than they have: [`grant`].
+//!
 //! Owns: the certificate authority that the servers share, who may join, what anybody may do.
 //! Not in it: transports and TLS (the server's), certificates themselves (`pki`).
 mod access;
 pub mod authority;
 pub mod decide;
+pub mod grant;
 pub mod joining;
 pub mod oidc;
 pub mod revoked;
 pub mod rules;
 
-pub use access::{Access, LoginRefusal};
+pub use access::{Access, Changes, Login, LoginRefusal, Over};
 pub use authority::{Authorities, AuthorityProblem, Current};
 pub use decide::{Attributes, Decision};
+pub use grant::{Excess, gives_access};
 pub use joining::{JoinRefusal, Joining};
 pub use rules::Rule;
 

@@ -11,6 +11,7 @@ mod keys;
 pub use jwt::TokenProblem;
 pub use keys::KeySet;
 
+use crate::access::Login;
 use crate::oidc::jwt::Claims;
 use async_trait::async_trait;
 use orrery_pki::{KnownBy, Subject};
@@ -78,12 +79,12 @@ impl Oidc {
     }
 
     /// Who the bearer of a token is.
-    pub async fn login(&self, token: &str, now: i64) -> Result<Subject, OidcRefusal> {
+    pub async fn login(&self, token: &str, now: i64) -> Result<Login, OidcRefusal> {
         let read = jwt::read(token)?;
         let keys = self.keys(&read).await?;
         let claims = read.verify(&keys)?;
-        claims.check(&self.options.issuer, &self.options.audience, now)?;
-        self.subject(&claims)
+        let ends = claims.check(&self.options.issuer, &self.options.audience, now)?;
+        Ok(Login { subject: self.subject(&claims)?, ends: Some(ends) })
     }
 
     /// The keys, fresh enough and with the one that the token names, if the issuer has it.

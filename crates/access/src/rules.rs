@@ -80,6 +80,15 @@ impl Rules {
         own.into_iter().chain(everywhere).flatten()
     }
 
+    /// The rules of every role of this name that a binding of the project could mean: one of its own,
+    /// one of `system`, and one of those that every server knows.
+    pub fn named(&self, project: &str, role: &str) -> Vec<&[Rule]> {
+        let find = |project: &str| self.roles.get(&ObjectName::new(project, role));
+        let own = (project != SYSTEM).then(|| find(project)).flatten();
+        let known = Some(built_in(role)).filter(|rules| !rules.is_empty());
+        own.into_iter().chain(find(SYSTEM)).map(Vec::as_slice).chain(known).collect()
+    }
+
     /// The rules of the role that a binding names: one of its own project, else one of `system`, else
     /// one of those that every server knows. None, if there is no such role.
     pub fn rules_of(&self, binding: &Binding) -> &[Rule] {
@@ -126,7 +135,7 @@ fn built_in(name: &str) -> &'static [Rule] {
     found.map_or(&[], |(_, rules)| rules.as_slice())
 }
 
-fn read_role(role: &Role) -> Vec<Rule> {
+pub(crate) fn read_role(role: &Role) -> Vec<Rule> {
     let spec = role.spec.clone().unwrap_or_default();
     let rules = spec.rules.into_iter().map(|rule| Rule {
         verbs: rule.verbs,

@@ -23,12 +23,12 @@ impl Figures {
 
     /// A figure over all its labels.
     pub fn sum(&self, name: &str) -> f64 {
-        self.of(name).map(|(_, value)| value).sum()
+        total(self.of(name).map(|(_, value)| value))
     }
 
     pub fn sum_where(&self, name: &str, label: &str, wanted: impl Fn(&str) -> bool) -> f64 {
         let fits = |labels: &str| find(labels, label).is_some_and(&wanted);
-        self.of(name).filter(|(labels, _)| fits(labels)).map(|(_, value)| value).sum()
+        total(self.of(name).filter(|(labels, _)| fits(labels)).map(|(_, value)| value))
     }
 
     pub fn label(&self, name: &str, label: &str) -> Option<&str> {
@@ -59,6 +59,11 @@ impl Figures {
 }
 
 /// `name{labels} value`
+/// The sum; of nothing it is zero, and not the negative zero that people are shown with its sign.
+fn total(values: impl Iterator<Item = f64>) -> f64 {
+    values.fold(0.0, |sum, value| sum + value)
+}
+
 fn sample(line: &str) -> Option<((String, String), f64)> {
     let (head, value) = line.rsplit_once(' ')?;
     let (name, labels) = head.split_once('{').unwrap_or((head, ""));
@@ -85,6 +90,7 @@ mod tests {
         let figures = Figures::parse(TEXT);
         assert_eq!(figures.sum("up"), 1.0);
         assert_eq!(figures.sum("req_total"), 8.0);
+        assert_eq!(format!("{:.1}", figures.sum("nothing")), "0.0", "without a sign");
         assert_eq!(figures.sum_where("req_total", "code", |code| code == "500"), 1.0);
         assert_eq!(figures.label("info", "version"), Some("1"));
         assert_eq!(figures.quantile("t", 0.5), Some(0.1));

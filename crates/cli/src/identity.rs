@@ -1,12 +1,12 @@
 //! How a machine of ours comes to its certificate: files of the person's, or joined.
-use crate::args::AgentArguments;
-use anyhow::Context as _;
+use crate::args::{AgentArguments, Joining, Tls};
 use orrery_client::Endpoint;
-use orrery_client::identity::{Renewal, join};
-use orrery_pki::{ADMINS, IssueRequest, JoinToken, LiveTls, Role, TlsFiles, renewal_at};
+use orrery_client::identity::{Joiner, Member, Renewal, server_on};
+use orrery_pki::{ADMINS, IssueRequest, LiveTls, Role, TlsFiles, renewal_at};
 use orrery_server::Identities;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
+use tokio_util::sync::CancellationToken;
 
 /// The folder below a machine's own that holds what it joined with.
 const FOLDER: &str = "identity";
@@ -62,48 +62,102 @@ impl From<Endpoint> for Linked {
     }
 }
 
-impl Linked {
-    /// For an agent that is started beside its server, and needs no token.
-    pub fn beside(
-        identities: &Identities,
-        server: &str,
-        name: &str,
-        folder: &Path,
-    ) -> anyhow::Result<Self> {
-        let request = IssueRequest::new(Role::Agent, name);
-        let files = kept(identities, &request, identities.lifetime(), &folder.join(FOLDER))?;
-        Self::joined(server, files)
+impl From<Member> for Linked {
+    fn from(member: Member) -> Self {
+        Self { endpoint: member.endpoint, renewal: Some(member.renewal) }
     }
+}
 
-    /// With what was joined with; it renews itself.
-    fn joined(server: &str, files: TlsFiles) -> anyhow::Result<Self> {
-        let live = LiveTls::from_files(&files)?.context("read the certificate joined with")?;
-        let endpoint = Endpoint::live(server, Some(live.clone()))?;
-        let renewal = Renewal::new(endpoint.clone(), files, live);
-        Ok(Self { endpoint, renewal: Some(renewal) })
+/// For an agent that is started beside its server, and needs no token.
+pub fn beside(
+    identities: &Identities,
+    server: &str,
+    name: &str,
+    folder: &Path,
+) -> anyhow::Result<Linked> {
+    let request = IssueRequest::new(Role::Agent, name);
+    let files = kept(identities, &request, identities.lifetime(), &folder.join(FOLDER))?;
+    let (server, name) = (server.to_owned(), name.to_owned());
+    let joiner = Joiner { server, token: None, role: Role::Agent, name, files };
+    Ok(joiner.open()?.into())
+}
+
+/// An agent's server: with the files that were given; else with what was joined with before; else by
+/// joining.
+pub async fn of_agent(arguments: &AgentArguments, folder: &Path) -> anyhow::Result<Linked> {
+    let given = arguments.tls.files();
+    if !given.is_empty() {
+        let live = LiveTls::from_files(&given)?;
+        return Ok(Endpoint::live(&arguments.server, live)?.into());
     }
+    if arguments.token.is_none() && !arguments.server.starts_with("https:") {
+        return Ok(Endpoint::new(&arguments.server, None)?.into());
+    }
+    let joiner = Joiner {
+        server: arguments.server.clone(),
+        token: arguments.token.clone(),
+        role: Role::Agent,
+        name: arguments.name.clone(),
+        files: TlsFiles::in_folder(&folder.join(FOLDER)),
+    };
+    match joiner.member().await? {
+        Some(member) => Ok(member.into()),
+        None => Ok(Endpoint::new(&arguments.server, None)?.into()),
+    }
+}
 
-    /// With the files that were given; else with what was joined with before; else by joining.
-    pub async fn find(arguments: &AgentArguments, folder: &Path) -> anyhow::Result<Self> {
-        let given = arguments.tls.files();
+/// The certificate of a process that is no agent.
+#[derive(Default)]
+pub struct Own {
+    /// `None` for plain connections.
+    pub live: Option<LiveTls>,
+    renewal: Option<Renewal>,
+}
+
+/// A process that wants a certificate.
+pub struct Wanting<'a> {
+    pub role: Role,
+    pub name: &'a str,
+    /// The port of the server that it works with: the API is on the same host.
+    pub beside: &'a str,
+    /// Of the process; the certificate is kept below it.
+    pub folder: &'a Path,
+}
+
+impl Own {
+    /// From the files that were given; else what was joined with before, or by joining. Without a token
+    /// nothing is looked for unless it was joined before.
+    pub async fn find(tls: &Tls, joining: &Joining, who: Wanting<'_>) -> anyhow::Result<Self> {
+        let given = tls.files();
         if !given.is_empty() {
-            let live = LiveTls::from_files(&given)?;
-            return Ok(Endpoint::live(&arguments.server, live)?.into());
+            return Ok(Self { live: LiveTls::from_files(&given)?, renewal: None });
         }
-        let folder = folder.join(FOLDER);
-        let files = TlsFiles::in_folder(&folder);
-        let joined = files.certificate.as_deref().is_some_and(Path::exists);
-        let encrypted = arguments.server.starts_with("https:");
-        match &arguments.token {
-            Some(token) if !joined => {
-                let token: JoinToken = token.parse()?;
-                join(&arguments.server, &token, Role::Agent, &arguments.name, &folder).await?;
-                tracing::info!(folder = %folder.display(), "joined, and keeping the certificate");
-            }
-            Some(_) => tracing::info!("joined already; the token is not needed any more"),
-            None if joined && encrypted => {}
-            None => return Ok(Endpoint::new(&arguments.server, None)?.into()),
+        let folder = match &joining.identity_dir {
+            Some(folder) => folder.clone(),
+            None => who.folder.join(FOLDER),
+        };
+        let server = joining.join_server.clone();
+        let joiner = Joiner {
+            server: server.unwrap_or_else(|| server_on(who.beside)),
+            token: joining.token.clone(),
+            role: who.role,
+            name: who.name.to_owned(),
+            files: TlsFiles::in_folder(&folder),
+        };
+        Ok(match Box::pin(joiner.member()).await? {
+            Some(Member { live, renewal, .. }) => Self { live: Some(live), renewal: Some(renewal) },
+            None => Self::default(),
+        })
+    }
+
+    /// Renews the certificate before it ends, for as long as `work` goes on.
+    pub async fn kept_during<T>(self, work: impl Future<Output = T>) -> T {
+        let Some(renewal) = self.renewal else { return Box::pin(work).await };
+        let renewing = Box::pin(renewal.run(CancellationToken::new()));
+        tokio::select! {
+            outcome = Box::pin(work) => outcome,
+            // It goes on for ever.
+            Ok(()) = renewing => std::future::pending().await,
         }
-        Self::joined(&arguments.server, files)
     }
 }

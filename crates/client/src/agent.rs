@@ -47,13 +47,13 @@ impl Transport for Endpoint {
     }
 
     async fn connect(&self, outgoing: ReceiverStream<ToServer>) -> Result<Incoming, Error> {
-        let server = Self::server(self);
         let channel = Self::connect(self).await?;
         let mut client =
             AgentConnectionClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
         let response = client.connect_agent(outgoing).await;
-        let response = response.map_err(|status| Error::from_status(&server, &status))?;
-        let lost = move |status: tonic::Status| Error::from_status(&server, &status);
+        let response = response.map_err(|status| self.failed(&status))?;
+        let endpoint = self.clone();
+        let lost = move |status: tonic::Status| endpoint.failed(&status);
         Ok(response.into_inner().map(move |message| message.map_err(&lost)).boxed())
     }
 }

@@ -64,11 +64,11 @@ impl Commander {
         let _ = requests.try_send(message(0, Request::Hello(hello)));
         let response =
             client.connect_commander(endpoint.request(ReceiverStream::new(outgoing))).await;
-        let response = response.map_err(|status| Error::from_status(&server, &status))?;
+        let response = response.map_err(|status| endpoint.failed(&status))?;
         let mut incoming = response.into_inner();
         match incoming.next().await {
             Some(Ok(CommanderFromServer { message: Some(Reply::Hello(_)), .. })) => {}
-            Some(Err(status)) => return Err(Error::from_status(&server, &status)),
+            Some(Err(status)) => return Err(endpoint.failed(&status)),
             Some(Ok(_)) => return Err(Error::Unexpected),
             None => {
                 let cause = "the server closed it".to_owned();

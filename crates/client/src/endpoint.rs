@@ -2,8 +2,10 @@
 use crate::error::Error;
 use hyper_util::rt::TokioIo;
 use orrery_pki::{Fingerprint, LiveTls, TlsMaterial, pinned_client_config};
+use parking_lot::Mutex;
 use rustls_pki_types::ServerName;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -24,6 +26,22 @@ pub struct Endpoint {
     uri: Uri,
     tls: Option<Trust>,
     token: Option<Token>,
+    heard: Heard,
+}
+
+/// What TLS last said was wrong with a connection. A client of TLS 1.3 is told after its handshake that
+/// its certificate is not taken, when all that whoever calls learns is that the connection was closed.
+#[derive(Clone, Debug, Default)]
+struct Heard(Arc<Mutex<Option<String>>>);
+
+impl Heard {
+    fn note(&self, outcome: &Poll<std::io::Result<()>>) {
+        if let Poll::Ready(Err(error)) = outcome
+            && error.kind() == std::io::ErrorKind::InvalidData
+        {
+            *self.0.lock() = Some(error.to_string());
+        }
+    }
 }
 
 /// A token to show with each call. `Debug` leaves it out.
@@ -115,7 +133,9 @@ impl Endpoint {
             return Err(bad("host or port is missing"));
         }
         match (uri.scheme_str(), &tls) {
-            (Some("https"), Some(_)) | (Some("http"), None) => Ok(Self { uri, tls, token: None }),
+            (Some("https"), Some(_)) | (Some("http"), None) => {
+                Ok(Self { uri, tls, token: None, heard: Heard::default() })
+            }
             (Some("https"), None) => Err(bad("https needs --root, --certificate and --key")),
             (Some("http"), Some(_)) => Err(bad("certificates were given, but http uses none")),
             (_, _) => Err(bad("it must begin with http:// or https://")),
@@ -125,6 +145,17 @@ impl Endpoint {
     /// The address, for messages.
     pub fn server(&self) -> String {
         self.uri.to_string().trim_end_matches('/').to_owned()
+    }
+
+    /// Why a call has failed.
+    pub(crate) fn failed(&self, status: &tonic::Status) -> Error {
+        match Error::from_status(&self.server(), status) {
+            Error::ConnectionLost { server, cause } => {
+                let heard = self.heard.0.lock().take();
+                Error::lost(server, heard.unwrap_or(cause))
+            }
+            other => other,
+        }
     }
 
     /// Connects once.
@@ -148,7 +179,7 @@ impl Endpoint {
             Ok(Err(error)) => Error::root_cause(&error),
             Err(_) => "it did not answer in time".to_owned(),
         };
-        Err(Error::NotAvailable { server: self.server(), cause })
+        Err(Error::not_connected(self.server(), cause))
     }
 
     /// What tonic believes it dials: our own connector does the TLS, and tonic would refuse to see
@@ -167,14 +198,16 @@ impl Endpoint {
         let Some(tls) = &self.tls else { return Ok(Connection::Plain(tcp)) };
         let name = ServerName::try_from(host.to_owned()).map_err(std::io::Error::other)?;
         let connector = TlsConnector::from(tls.config());
-        Ok(Connection::Tls(Box::new(connector.connect(name, tcp).await?)))
+        let stream = connector.connect(name, tcp).await?;
+        *self.heard.0.lock() = None;
+        Ok(Connection::Tls(Box::new(stream), self.heard.clone()))
     }
 }
 
 /// A connection with or without TLS.
 enum Connection {
     Plain(TcpStream),
-    Tls(Box<tokio_rustls::client::TlsStream<TcpStream>>),
+    Tls(Box<tokio_rustls::client::TlsStream<TcpStream>>, Heard),
 }
 
 mod io {
@@ -192,7 +225,11 @@ mod io {
         ) -> Poll<Result<()>> {
             match self.get_mut() {
                 Self::Plain(io) => Pin::new(io).poll_read(cx, buffer),
-                Self::Tls(io) => Pin::new(io).poll_read(cx, buffer),
+                Self::Tls(io, heard) => {
+                    let outcome = Pin::new(io).poll_read(cx, buffer);
+                    heard.note(&outcome);
+                    outcome
+                }
             }
         }
     }
@@ -205,21 +242,21 @@ mod io {
         ) -> Poll<Result<usize>> {
             match self.get_mut() {
                 Self::Plain(io) => Pin::new(io).poll_write(cx, bytes),
-                Self::Tls(io) => Pin::new(io).poll_write(cx, bytes),
+                Self::Tls(io, _) => Pin::new(io).poll_write(cx, bytes),
             }
         }
 
         fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
             match self.get_mut() {
                 Self::Plain(io) => Pin::new(io).poll_flush(cx),
-                Self::Tls(io) => Pin::new(io).poll_flush(cx),
+                Self::Tls(io, _) => Pin::new(io).poll_flush(cx),
             }
         }
 
         fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
             match self.get_mut() {
                 Self::Plain(io) => Pin::new(io).poll_shutdown(cx),
-                Self::Tls(io) => Pin::new(io).poll_shutdown(cx),
+                Self::Tls(io, _) => Pin::new(io).poll_shutdown(cx),
             }
         }
     }

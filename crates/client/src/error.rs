@@ -81,8 +81,64 @@ impl Error {
                     Some(source) => Self::root_cause(source),
                     None => message,
                 };
-                Self::ConnectionLost { server, cause }
+                Self::lost(server, cause)
             }
         }
+    }
+
+    /// A connection that was made and is over.
+    pub(crate) fn lost(server: String, cause: String) -> Self {
+        match about_certificates(&cause) {
+            Some(message) => Self::Refused { server, message },
+            None => Self::ConnectionLost { server, cause },
+        }
+    }
+
+    /// A connection that could not be made.
+    pub(crate) fn not_connected(server: String, cause: String) -> Self {
+        match about_certificates(&cause) {
+            Some(message) => Self::Refused { server, message },
+            None => Self::NotAvailable { server, cause },
+        }
+    }
+}
+
+/// Alerts of TLS and judgements of our own about certificates, and what they mean for a person.
+const MEANINGS: [(&str, &str); 9] = [
+    ("alert: CertificateExpired", "your certificate has expired, or is not valid yet"),
+    ("alert: UnknownCA", "it does not trust the authority of your certificate"),
+    ("alert: CertificateRevoked", "your certificate or your identity is revoked"),
+    ("alert: CertificateRequired", "it demands a certificate"),
+    ("alert: UnsupportedCertificate", "your certificate is not made for clients"),
+    ("alert: CertificateUnknown", "your certificate is not taken"),
+    (
+        "certificate: UnknownIssuer",
+        "its certificate is not of an authority that you trust (--root)",
+    ),
+    ("certificate: certificate expired", "its certificate has expired"),
+    ("certificate: certificate not valid for name", "its certificate is not for this name"),
+];
+
+/// What is wrong with a certificate, if that is it.
+fn about_certificates(cause: &str) -> Option<String> {
+    let (_, meaning) = MEANINGS.iter().find(|(words, _)| cause.contains(words))?;
+    Some(format!("{meaning} ({cause})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_a_certificate_is_said_in_words() {
+        let made = |cause: &str| Error::not_connected("s".into(), cause.into());
+        let said = made("received fatal alert: CertificateExpired").to_string();
+        assert!(
+            said.contains("your certificate has expired") && said.contains("refused"),
+            "{said}"
+        );
+        let said = made("invalid peer certificate: UnknownIssuer").to_string();
+        assert!(said.contains("--root"), "{said}");
+        assert!(matches!(made("Connection refused"), Error::NotAvailable { .. }));
     }
 }

@@ -44,8 +44,9 @@ pub use index::ObjectTerms;
 pub use keys::{OBJECTS, secret_prefixes};
 pub use layers::admission::{OnCreate, OnWrite};
 pub use options::{
-    Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, Merge, ObjectName,
-    Outcome, Page, Part, Precondition, Propagation, StatusOptions, WatchEvent, WatchOptions,
+    Admit, Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, Merge,
+    ObjectName, Outcome, Page, Part, Precondition, Propagation, StatusOptions, WatchEvent,
+    WatchOptions,
 };
 pub use orrery_store::{Lease, Revision};
 pub use typed::Resources;

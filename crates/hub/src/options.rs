@@ -1,7 +1,9 @@
 //! What can be asked of an accessor, and what it answers.
 use crate::batch::Batch;
+use crate::error::Error;
 use orrery_api::{FieldSelector, LabelSelector, Object};
 use orrery_store::{Op, Revision};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Which object is meant. The project is a name in the hub view; empty for kinds without one.
@@ -131,6 +133,32 @@ pub struct ApplyOptions {
     pub guards: Vec<Op>,
     /// Collects the write instead of committing it by itself.
     pub batch: Option<Batch>,
+    /// Whether whoever writes may make this of the object; asked when it is known what becomes of it.
+    pub admit: Option<Admit>,
+}
+
+/// Judges what an object becomes, beside what was there before. Cheap to clone.
+#[derive(Clone)]
+pub struct Admit(Arc<Judge>);
+
+type Judge = dyn Fn(&Object, Option<&Object>) -> Result<(), Error> + Send + Sync;
+
+impl Admit {
+    pub fn new(
+        judge: impl Fn(&Object, Option<&Object>) -> Result<(), Error> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(judge))
+    }
+
+    pub fn judge(&self, next: &Object, old: Option<&Object>) -> Result<(), Error> {
+        (self.0)(next, old)
+    }
+}
+
+impl std::fmt::Debug for Admit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Admit")
+    }
 }
 
 impl ApplyOptions {

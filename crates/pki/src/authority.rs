@@ -20,6 +20,7 @@ use zeroize::Zeroizing;
 
 pub use issued::Issued;
 pub(crate) use issued::write_private;
+pub(crate) use params::CLOCK_SKEW;
 pub use params::{IssueRequest, Validity};
 pub use signing::Signed;
 pub(crate) use signing::key_pair;

@@ -41,7 +41,7 @@ pub use describe::{Described, describe_pem_file};
 pub use error::{Error, TlsPart};
 pub use files::TlsFiles;
 pub use identity::{Fingerprint, Identity, IdentityError};
-pub use live::LiveTls;
+pub use live::{LiveTls, Refuses};
 pub use material::{ClientAuth, TlsMaterial, provider as crypto_provider, rooted_client_config};
 pub use pem::read_pem_file;
 pub use pinned::{PIN_MISMATCH, pinned_client_config};

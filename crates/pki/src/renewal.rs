@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
+use crate::authority::CLOCK_SKEW;
+
 /// How much of a certificate's life passes before it is renewed; a third is left for trouble.
 const RENEW_AFTER: f64 = 2.0 / 3.0;
 /// How much earlier or later than that, as a part of its life: machines that joined together do not
@@ -9,31 +11,42 @@ const RENEW_AFTER: f64 = 2.0 / 3.0;
 const SPREAD: f64 = 1.0 / 12.0;
 
 /// The moment at which to renew a certificate. `chance` is between 0 and 1, and different for each
-/// machine.
+/// machine. Its life begins when it was signed: authorities of ours date it back a little.
 pub fn renewal_at(not_before: SystemTime, not_after: SystemTime, chance: f64) -> SystemTime {
-    let life = not_after.duration_since(not_before).unwrap_or(Duration::ZERO);
+    let begin = Some(not_before + CLOCK_SKEW).filter(|begin| *begin < not_after);
+    let begin = begin.unwrap_or(not_before);
+    let life = not_after.duration_since(begin).unwrap_or(Duration::ZERO);
     let part = RENEW_AFTER + SPREAD * (2.0 * chance.clamp(0.0, 1.0) - 1.0);
-    not_before + life.mul_f64(part)
+    begin + life.mul_f64(part)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::authority::Validity;
 
     #[track_caller]
-    fn check(chance: f64, expect_seconds: u64) {
-        let start = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
-        let end = start + Duration::from_secs(1200);
-        let due = renewal_at(start, end, chance).duration_since(start).expect("after the start");
-        assert_eq!((due.as_secs_f64()).round() as u64, expect_seconds);
+    fn check(lifetime: u64, chance: f64, expect_seconds: f64) {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
+        let validity = Validity::starting(now, Duration::from_secs(lifetime));
+        let due = renewal_at(validity.not_before, validity.not_after, chance);
+        let due = due.duration_since(now).expect("after it was signed").as_secs_f64();
+        assert!((due - expect_seconds).abs() < 0.001, "{due}, expected {expect_seconds}");
     }
 
     #[test]
     fn two_thirds_and_a_spread() {
-        check(0.5, 800);
-        check(0.0, 700);
-        check(1.0, 900);
-        check(7.0, 900);
+        check(1200, 0.5, 800.0);
+        check(1200, 0.0, 700.0);
+        check(1200, 1.0, 900.0);
+        check(1200, 7.0, 900.0);
+    }
+
+    /// Also one that lives shorter than clocks may differ is not due as soon as it is signed.
+    #[test]
+    fn short_lives() {
+        check(12, 0.5, 8.0);
+        check(1, 0.5, 2.0 / 3.0);
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod rest;
 mod sealing;
 mod secrets;
 mod server;
+mod side;
 mod stalled;
 mod storage;
 
@@ -39,10 +40,9 @@ pub use audit::AuditOptions;
 pub use identity::{Identities, IdentityOptions};
 pub use limits::Limits;
 pub use listener::Listener;
-pub use machines::{DRIVERS_PORT, DriversListen};
 pub use mesh::{MeshError, MeshSettings};
 pub use operations::Operations;
-pub use options::{ServerOptions, StorageListen, StoreOptions};
+pub use options::{ServerOptions, StoreOptions};
 pub use orrery_access::oidc::OidcOptions;
 pub use orrery_machines::controller::orphans::OrphanTiming;
 pub use orrery_mesh::envoy::{
@@ -54,6 +54,7 @@ pub use orrery_store::etcd::{Credentials, EtcdOptions, EtcdTls};
 pub use orrery_store::{Backup, EmbeddedOptions, inspect_backup, restore};
 pub use sealing::KeySource;
 pub use server::{Connections, Error, Server, rules};
+pub use side::{Listen, SidePort};
 
 /// The version of this build.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

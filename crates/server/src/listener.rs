@@ -1,12 +1,12 @@
 //! Connections: accepted, encrypted where asked for, and served until the end.
-use crate::limits::{Connections, Held};
+use crate::limits::{self, Connections, Held};
 use crate::stalled::Stalled;
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use orrery_access::Access;
+use orrery_access::{Access, Over};
 use orrery_fleet::middleware::Peer;
 use orrery_pki::Identity;
 use std::net::SocketAddr;
@@ -30,6 +30,8 @@ const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// because finding out what a connection can carry asks it again and again.
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
+/// How long the streams of somebody who is refused may take to say so before the connection is cut.
+const LAST_WORDS_TIME: Duration = Duration::from_millis(250);
 /// How long open requests may take to end when the server stops.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -135,13 +137,14 @@ async fn serve_one(
     let outcome = match tls {
         None => serve_http(Stalled::new(tcp), peer, router, graceful, held).await,
         Some(tls) => {
-            match tokio::time::timeout(HEAD_TIMEOUT, tls.accept(Stalled::new(tcp))).await {
+            let accepting = tls.accept(Stalled::new(tcp)).into_fallible();
+            match tokio::time::timeout(HEAD_TIMEOUT, accepting).await {
                 Ok(Ok(stream)) => {
                     peer.encrypted = true;
                     peer.identity = identity(&stream);
                     let refused = until_refused(access, peer.identity.clone());
                     let held = match &peer.identity {
-                        Some(_) => held.known_as(&peer.subject().name),
+                        Some(_) => held.known_as(&limits::key(&peer)),
                         None => Some(held),
                     };
                     let Some(held) = held else {
@@ -151,14 +154,16 @@ async fn serve_one(
                     tokio::select! {
                         outcome = serve_http(stream, peer, router, graceful, held) => outcome,
                         // Everything that runs over the connection ends with it.
-                        name = refused => {
-                            tracing::warn!(?address, name, "the identity is revoked, closing its connection");
+                        (name, why) = refused => {
+                            let reason = why.as_str();
+                            tracing::warn!(?address, name, reason, "closing its connection");
                             Ok(())
                         }
                     }
                 }
-                Ok(Err(error)) => {
+                Ok(Err((error, io))) => {
                     tracing::warn!(?address, %error, "TLS handshake refused");
+                    crate::identity::farewell(io).await;
                     Ok(())
                 }
                 Err(_) => Ok(()),
@@ -170,13 +175,17 @@ async fn serve_one(
     }
 }
 
-/// The name of the peer, when it is disabled.
-async fn until_refused(access: Option<Access>, identity: Option<Identity>) -> String {
+/// The name of the peer, when it is disabled or its certificate has ended.
+async fn until_refused(access: Option<Access>, identity: Option<Identity>) -> (String, Over) {
     let (Some(access), Some(identity)) = (access, identity) else {
         return std::future::pending().await;
     };
-    access.until_refused(&identity).await;
-    identity.spiffe.map_or_else(|| identity.fingerprint.to_string(), |id| id.to_string())
+    let why = access.until_refused(&identity).await;
+    // What is open says so itself meanwhile, in its own language; nothing new begins.
+    tokio::time::sleep(LAST_WORDS_TIME).await;
+    let name =
+        identity.spiffe.map_or_else(|| identity.fingerprint.to_string(), |id| id.to_string());
+    (name, why)
 }
 
 fn identity(stream: &tokio_rustls::server::TlsStream<Stalled<TcpStream>>) -> Option<Identity> {

@@ -2,7 +2,7 @@
 //!
 //! Drivers have a port of their own because those of the first contract look for one, and because with
 //! certificates it demands one from everybody: with the role `driver`.
-use crate::identity::Cut;
+use crate::identity::{Cut, farewell};
 use crate::server::Error;
 use futures::StreamExt as _;
 use orrery_access::{Access, Authorities};
@@ -12,7 +12,7 @@ use orrery_machines::drivers::{self, Attributed, DriverKey, Gate, Peer, Timing};
 use orrery_machines::resources::{Edge, EdgeOptions};
 use orrery_pki::{ClientAuth, Identity, LiveTls, Role, SpiffeId};
 use orrery_runtime::{OnEnd, Tasks};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -23,86 +23,28 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// The port that drivers look for.
-pub const DRIVERS_PORT: u16 = 5000;
 /// Handshakes at once: a driver has one connection, and there are few drivers. How many may register
 /// is bounded where they do.
 const HANDSHAKES_MAX: usize = 256;
 /// A peer that does not finish its handshake within this is dropped.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where the server listens for machine drivers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DriversListen {
-    /// On port 5000 of the host that the server listens on, if it is free.
-    #[default]
-    Default,
-    At(SocketAddr),
-    Off,
-}
-
-impl std::str::FromStr for DriversListen {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "off" {
-            return Ok(Self::Off);
-        }
-        text.parse().map(Self::At).map_err(|_| "write ADDRESS:PORT, or off".to_owned())
-    }
-}
-
 /// The bound port.
 pub struct DriversPort {
     tcp: TcpListener,
+    address: SocketAddr,
     tls: Option<TlsAcceptor>,
 }
 
 impl DriversPort {
-    /// Binds it; `None` if there is to be none, or if nobody asked for the one that is taken.
-    pub async fn bind(
-        asked: DriversListen,
-        main: SocketAddr,
-        tls: Option<&LiveTls>,
-    ) -> Result<Option<Self>, Error> {
-        let address = match asked {
-            DriversListen::Off => return Ok(None),
-            DriversListen::At(address) => address,
-            DriversListen::Default => default_address(main, tls.is_some()),
-        };
-        if tls.is_none() && !address.ip().is_loopback() {
-            return Err(Error::PlainDrivers { address });
-        }
-        let tcp = match TcpListener::bind(address).await {
-            Ok(tcp) => tcp,
-            Err(cause) if asked == DriversListen::Default => {
-                tracing::warn!(
-                    %address, %cause,
-                    "no machine driver can register: its port cannot be used; choose another with --drivers-listen"
-                );
-                return Ok(None);
-            }
-            Err(cause) => return Err(Error::Listen { address, cause }),
-        };
+    pub fn new(tcp: TcpListener, address: SocketAddr, tls: Option<&LiveTls>) -> Self {
         let config = tls.map(|tls| tls.server_config(ClientAuth::Required));
-        Ok(Some(Self { tcp, tls: config.map(TlsAcceptor::from) }))
+        Self { tcp, address, tls: config.map(TlsAcceptor::from) }
     }
 
-    pub fn address(&self) -> Option<SocketAddr> {
-        self.tcp.local_addr().ok()
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
-}
-
-/// Port 5000 beside the main one; any free port where the main one is any free port. Without
-/// certificates it is never for other machines.
-fn default_address(main: SocketAddr, encrypted: bool) -> SocketAddr {
-    let port = if main.port() == 0 { 0 } else { DRIVERS_PORT };
-    let host = if encrypted || main.ip().is_loopback() {
-        main.ip()
-    } else {
-        IpAddr::V4(Ipv4Addr::LOCALHOST)
-    };
-    SocketAddr::new(host, port)
 }
 
 /// Starts what every server does for machines.
@@ -212,7 +154,8 @@ async fn attribute(
     }
     let mut peer = Peer { address: Some(address), identity: None };
     let Some(tls) = tls else { return Some(Attributed::new(Box::new(tcp), peer)) };
-    match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(tcp)).await {
+    let accepting = tls.accept(tcp).into_fallible();
+    match tokio::time::timeout(HANDSHAKE_TIMEOUT, accepting).await {
         Ok(Ok(stream)) => {
             let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
             // A certificate without an id of ours is somebody, but no driver.
@@ -221,8 +164,9 @@ async fn attribute(
             peer.identity = Some(id.unwrap_or_else(|| "a stranger".to_owned()));
             Some(Attributed::new(Box::new(Cut::new(stream, access, identity)), peer))
         }
-        Ok(Err(error)) => {
+        Ok(Err((error, io))) => {
             tracing::warn!(%address, %error, "TLS handshake of a driver refused");
+            farewell(io).await;
             None
         }
         Err(_) => None,
@@ -232,21 +176,6 @@ async fn attribute(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[track_caller]
-    fn check(main: &str, encrypted: bool, expect: &str) {
-        let found = default_address(main.parse().expect("an address"), encrypted);
-        assert_eq!(found.to_string(), expect, "{main}");
-    }
-
-    #[test]
-    fn the_port_is_beside_the_main_one() {
-        check("127.0.0.1:7443", false, "127.0.0.1:5000");
-        check("127.0.0.1:0", false, "127.0.0.1:0");
-        check("10.0.0.5:7443", true, "10.0.0.5:5000");
-        check("0.0.0.0:7443", false, "127.0.0.1:5000");
-        check("[::1]:7443", false, "[::1]:5000");
-    }
 
     /// proves: MCH-04
     #[test]
@@ -262,13 +191,5 @@ mod tests {
         check("10.0.0.1:1", Some("spiffe://x.y/driver/aws"), true);
         check("127.0.0.1:1", Some("spiffe://x.y/agent/a"), false);
         check("127.0.0.1:1", Some("a stranger"), false);
-    }
-
-    #[test]
-    fn where_to_listen_is_said_in_words() {
-        assert_eq!("off".parse(), Ok(DriversListen::Off));
-        let at = DriversListen::At(([127, 0, 0, 1], 5001).into());
-        assert_eq!("127.0.0.1:5001".parse(), Ok(at));
-        assert!("5001".parse::<DriversListen>().is_err());
     }
 }

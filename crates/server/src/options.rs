@@ -1,8 +1,8 @@
 //! What a server is told at its start.
 use crate::identity::IdentityOptions;
-use crate::machines::DriversListen;
 use crate::mesh::MeshSettings;
 use crate::operations::Operations;
+use crate::side::Listen;
 use orrery_pki::TlsFiles;
 use orrery_store::EtcdOptions;
 use std::net::SocketAddr;
@@ -29,24 +29,12 @@ impl StoreOptions {
     }
 }
 
-/// Where the storage registry listens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StorageListen {
-    /// Port 8999 on the host of the main port; a free port if the main port is a free one too.
-    Default {
-        /// Whether a server without it is of no use. If not, a port that is taken is warned of.
-        needed: bool,
-    },
-    At(SocketAddr),
-    Off,
-}
-
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// REST, gRPC, agents and commanders.
     pub listen: SocketAddr,
     /// Machine drivers.
-    pub drivers: DriversListen,
+    pub drivers: Listen,
     pub store: StoreOptions,
     /// All three PEM files, or none for plain connections.
     pub tls: TlsFiles,
@@ -62,5 +50,5 @@ pub struct ServerOptions {
     pub operations: Operations,
     pub mesh: MeshSettings,
     /// The registry of storage controllers and the proxy to them.
-    pub storage: StorageListen,
+    pub storage: Listen,
 }

@@ -16,6 +16,7 @@ use crate::peers::Peers;
 use crate::rest;
 use crate::sealing::{self, KeySource, Rotation, Sealer};
 use crate::secrets;
+use crate::side::{self, SidePort};
 use crate::storage;
 use orrery_api::{Scheme, SchemeBuilder, SchemeError};
 use orrery_fleet::agents::connection::AgentConnections;
@@ -50,17 +51,15 @@ pub enum Error {
     )]
     PlainBeyondLoopback { address: SocketAddr },
     #[error(
-        "cannot listen for storage controllers on {address}: {cause}; name another address with --storage-listen, or say --storage-listen off"
+        "cannot listen for {} on {address}: {cause}; name another address with {option}, or say {option} off",
+        .side.peers, option = .side.option
     )]
-    StorageListen { address: SocketAddr, cause: std::io::Error },
+    SideListen { side: SidePort, address: SocketAddr, cause: std::io::Error },
     #[error(
-        "the storage registry on {address} could be reached from other machines, which needs certificates: give --root, --certificate and --key, or name a loopback address with --storage-listen"
+        "{address} can be reached from other machines, and without certificates any machine there could {}; give --tls, or --root, --certificate and --key, or say {} 127.0.0.1:{}",
+        .side.danger, .side.option, .side.port
     )]
-    PlainStorage { address: SocketAddr },
-    #[error(
-        "{address} can be reached from other machines, and without certificates any machine there could read the secrets of machine classes; give --root, --certificate and --key, or say --drivers-listen 127.0.0.1:5000"
-    )]
-    PlainDrivers { address: SocketAddr },
+    PlainSide { side: SidePort, address: SocketAddr },
     #[error(transparent)]
     Identity(#[from] IdentityProblem),
     #[error("the kinds cannot be registered: {0}")]
@@ -155,8 +154,11 @@ impl Server {
         let live = identities.live();
         let material = live.map(|live| live.current().0);
         let mesh = mesh::Prepared::new(options.mesh.clone(), material.as_ref()).await?;
-        let drivers = DriversPort::bind(options.drivers, options.listen, live).await?;
-        let storage = storage::bind(options.storage, options.listen, live.cloned()).await?;
+        let (main, encrypted) = (options.listen, live.is_some());
+        let drivers = side::DRIVERS.bind(options.drivers, main, encrypted).await?;
+        let drivers = drivers.map(|(tcp, address)| DriversPort::new(tcp, address, live));
+        let storage = side::STORAGE.bind(options.storage, main, encrypted).await?;
+        let storage = storage.map(|(tcp, at)| storage::Bound::new(tcp, at, live.cloned()));
         let config = live.map(|live| live.server_config(ClientAuth::Optional));
         let listener = Listener::new(tcp, config, connections);
         let orphans = options.operations.orphans;
@@ -189,7 +191,7 @@ impl Server {
 
     /// Where machine drivers register, if they can.
     pub fn drivers_address(&self) -> Option<SocketAddr> {
-        self.drivers.as_ref().and_then(DriversPort::address)
+        self.drivers.as_ref().map(DriversPort::address)
     }
 
     /// Where the storage registry listens, if it does.
@@ -248,9 +250,11 @@ impl Server {
         let router = router.merge(identity_routes(identity));
         let connects = axum::middleware::from_fn_with_state(gate.clone(), gate::connects);
         let router = router.layer(connects);
-        let rest = rest::router(self.hub, access.clone(), gate, self.metrics, stop.clone())?;
+        let entered = gate.clone();
+        let rest = rest::router(self.hub, access.clone(), entered, self.metrics, stop.clone())?;
         let router = router.reset_fallback().merge(rest).fallback(rest::unknown);
-        let check = axum::middleware::from_fn_with_state(access.clone(), authenticate);
+        let proven = (access.clone(), gate);
+        let check = axum::middleware::from_fn_with_state(proven, authenticate);
         let router = router.layer(check);
         let listener = self.listener.guarded(access);
         let (store, engine) = (self.store, self.engine);

@@ -5,8 +5,8 @@ use orrery_hub::{Error, Hub, ObjectName};
 use orrery_pki::{TlsFiles, TlsMaterial};
 use orrery_runtime::Tasks;
 use orrery_server::{
-    Connections, DriversListen, EtcdOptions, Identities, IdentityOptions, KeySource, MeshSettings,
-    Server, ServerOptions, StorageListen, StoreOptions,
+    Connections, EtcdOptions, Identities, IdentityOptions, KeySource, Listen, MeshSettings, Server,
+    ServerOptions, StoreOptions,
 };
 pub use orrery_server::{Operations, OrphanTiming};
 use std::net::SocketAddr;
@@ -72,7 +72,7 @@ impl World {
         };
         let options = ServerOptions {
             listen: options.listen.unwrap_or_else(|| ([127, 0, 0, 1], 0).into()),
-            drivers: DriversListen::Default,
+            drivers: Listen::Beside { needed: false },
             store,
             tls: options.tls,
             allow_plain: false,
@@ -81,7 +81,7 @@ impl World {
             identity: options.identity,
             operations: options.operations,
             mesh: options.mesh,
-            storage: StorageListen::At(([127, 0, 0, 1], 0).into()),
+            storage: Listen::At(([127, 0, 0, 1], 0).into()),
         };
         let server = Server::open(options).await.expect("a server on a free port");
         let address = server.address().expect("it is bound");

@@ -13,6 +13,9 @@ use tracing_subscriber::registry::LookupSpan;
 /// The name under which a collector shows us, unless `OTEL_SERVICE_NAME` says another.
 const SERVICE: &str = "orrery";
 
+/// Where reads have their spans, of a level that nobody pays for who takes no traces.
+const READS: &str = "orrery_hub::layers::admission";
+
 /// Why nothing is sent.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot send traces: {0}")]
@@ -49,7 +52,9 @@ where
         .build();
     let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer(SERVICE));
     // Our own spans only: those of the transport would trace the sending of traces.
-    let ours = Targets::new().with_target(SERVICE, LevelFilter::INFO);
+    let ours = Targets::new()
+        .with_target(SERVICE, LevelFilter::INFO)
+        .with_target(READS, LevelFilter::DEBUG);
     Ok((layer.with_filter(ours), Sending { provider }))
 }
 

@@ -48,8 +48,9 @@ pub struct ServeConfig {
     pub refused: Option<Refused>,
 }
 
-/// Waits until an identity is refused.
-pub type Refused = Arc<dyn Fn(Identity) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+/// Waits until an identity is refused, and says why.
+pub type Refused =
+    Arc<dyn Fn(Identity) -> Pin<Box<dyn Future<Output = &'static str> + Send>> + Send + Sync>;
 
 /// Serves the registry and the proxy on `listener` until `stop` is cancelled, then lets streams finish
 /// for a while.
@@ -131,19 +132,27 @@ impl Server {
         let Some(acceptor) = self.tls.clone() else {
             return self.streams(stream, Caller::Anyone, stop).await;
         };
+        let address = stream.peer_addr().ok();
         let stream = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream))
             .await
             .map_err(|_| "the TLS handshake took too long".to_owned())?
-            .map_err(|error| format!("TLS handshake: {error}"))?;
+            .map_err(|error| {
+                tracing::warn!(?address, %error, "TLS handshake of a storage peer refused");
+                format!("TLS handshake: {error}")
+            })?;
         let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
         let caller = certificate::caller(chain).map_err(|error| error.to_string())?;
+        let name = caller.to_string();
         let refused = match (&self.refused, Identity::from_chain(chain)) {
             (Some(refused), Ok(identity)) => refused(identity),
             (_, _) => Box::pin(std::future::pending()),
         };
         tokio::select! {
             outcome = self.streams(stream, caller, stop) => outcome,
-            () = refused => Err("the identity is revoked".to_owned()),
+            why = refused => {
+                tracing::warn!(name, reason = why, "closing its connection to the registry");
+                Err(why.to_owned())
+            }
         }
     }
 

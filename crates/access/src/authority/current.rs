@@ -11,6 +11,7 @@ pub struct Current {
     roots_pem: String,
     fingerprint: Fingerprint,
     subject: Fingerprint,
+    trust_domain: Option<TrustDomain>,
     signer: Signer,
 }
 
@@ -33,6 +34,7 @@ impl Current {
             roots_pem: spec.roots().to_owned(),
             fingerprint: identity.as_ref().map_or(unreadable, |identity| identity.fingerprint),
             subject: identity.as_ref().map_or(unreadable, |identity| identity.subject),
+            trust_domain: spec.trust_domain().parse().ok(),
             signer: signer(&spec),
         }
     }
@@ -54,6 +56,11 @@ impl Current {
     /// Of the certificate of the authority that signs: what join tokens carry.
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
+    }
+
+    /// The domain that it signs for.
+    pub fn trust_domain(&self) -> Option<&TrustDomain> {
+        self.trust_domain.as_ref()
     }
 
     /// Whether this authority signed the certificate of a peer.

@@ -14,7 +14,10 @@ fn mk_rule(text: &str) -> AccessRule {
     AccessRule { verbs: next(), groups: next(), resources: next(), names: next() }
 }
 
-fn mk_rules(roles: &[(&str, &str, &[&str])], bindings: &[(&str, &str, &str, &str)]) -> Rules {
+pub(crate) fn mk_rules(
+    roles: &[(&str, &str, &[&str])],
+    bindings: &[(&str, &str, &str, &str)],
+) -> Rules {
     let roles: Vec<(ObjectName, RoleKind)> = roles
         .iter()
         .map(|(project, name, rules)| {
@@ -39,7 +42,7 @@ fn mk_rules(roles: &[(&str, &str, &[&str])], bindings: &[(&str, &str, &str, &str
     )
 }
 
-fn person(name: &str, groups: &[&str]) -> Subject {
+pub(crate) fn person(name: &str, groups: &[&str]) -> Subject {
     let groups = groups.iter().map(|group| (*group).to_owned()).collect();
     Subject::person(name.to_owned(), groups, KnownBy::Token)
 }

@@ -108,7 +108,8 @@ impl Claims {
         value.as_i64().or_else(|| value.as_f64().map(|seconds| seconds as i64))
     }
 
-    pub fn check(&self, issuer: &str, audience: &str, now: i64) -> Result<(), TokenProblem> {
+    /// When it ends, if it is good now and here.
+    pub fn check(&self, issuer: &str, audience: &str, now: i64) -> Result<i64, TokenProblem> {
         if self.text("iss") != Some(issuer) {
             return Err(TokenProblem::Issuer);
         }
@@ -116,13 +117,14 @@ impl Claims {
             return Err(TokenProblem::Audience);
         }
         let end = self.seconds("exp").ok_or(TokenProblem::Expired)?;
-        if end.saturating_add(LEEWAY_SECONDS) <= now {
+        let end = end.saturating_add(LEEWAY_SECONDS);
+        if end <= now {
             return Err(TokenProblem::Expired);
         }
         let begin = self.seconds("nbf").unwrap_or(i64::MIN);
         if now.saturating_add(LEEWAY_SECONDS) < begin {
             return Err(TokenProblem::NotYet);
         }
-        Ok(())
+        Ok(end)
     }
 }

@@ -1,5 +1,5 @@
 //! The commands that run machine drivers.
-use super::{Tls, examples};
+use super::{Joining, Tls, examples};
 use clap::{Args, Subcommand};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -42,6 +42,8 @@ pub struct DriverConnection {
     pub max_concurrent: usize,
     #[command(flatten)]
     pub tls: Tls,
+    #[command(flatten)]
+    pub joining: Joining,
 }
 
 /// Where the machines' agents join.

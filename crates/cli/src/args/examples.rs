@@ -39,22 +39,25 @@ pub const AUTH: &str = "Examples:
 
 pub const MESH: &str = "Examples:
   orrery mesh bootstrap --service books -p shop > books.yaml && envoy -c books.yaml
+  orrery mesh bootstrap --service books -p shop --server https://orrery.example:7443 \\
+    --token orrery1... --renew > books.yaml &
   orrery mesh status -p shop
   orrery mesh proxies -A";
 
 pub const STORAGE_CONTROLLER: &str = "Examples:
   orrery storage-controller --id host-1
   orrery storage-controller --id host-1 --registry registry:8999 --listen 10.0.0.5:8998 \\
-    --root ca.pem --certificate host-1.pem --key host-1.key
+    --token orrery1.host-1-3d...
   orrery get storagecontrollers";
 
 pub const CSI: &str = "Examples:
   orrery csi --endpoint unix:///run/csi/csi.sock --node-id host-1
-  orrery csi --endpoint unix:///run/csi/csi.sock --node-id host-1 --registry registry:8999";
+  orrery csi --endpoint unix:///run/csi/csi.sock --node-id host-1 --registry registry:8999 \\
+    --token orrery1.host-1-7c...";
 
 pub const DRIVER: &str = "Examples:
   orrery driver process
-  orrery driver aws --owner production --server orrery.example:5000";
+  orrery driver aws --name aws --owner production --server orrery.example:5000 --token orrery1.aws-9f...";
 
 pub const DRIVER_PROCESS: &str = "Example:
   orrery driver process
@@ -66,6 +69,7 @@ pub const DRIVER_QEMU: &str = "Example:
   orrery get drivers";
 
 pub const DRIVER_AWS: &str = "Example:
+  orrery driver aws --name aws --owner production --server orrery.example:5000 --token orrery1.aws-9f...
   orrery driver aws --owner production --server orrery.example:5000 \\
     --root ca.pem --certificate driver.pem --key driver-key.pem";
 

@@ -26,10 +26,21 @@ pub struct IdentityArguments {
     #[arg(long = "tls-name", value_name = "NAME", requires = "tls")]
     pub tls_names: Vec<String>,
     /// How long certificates are good for that the server signs: 12h, 7d [default: 7d]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = lifetime)]
     pub certificate_lifetime: Option<Duration>,
     #[command(flatten)]
     pub oidc: OidcArguments,
+}
+
+/// Machines renew after two thirds of a lifetime; they must have time for it.
+const LIFETIME_MIN: Duration = Duration::from_secs(10);
+
+fn lifetime(text: &str) -> Result<Duration, String> {
+    let found = duration(text)?;
+    match found < LIFETIME_MIN {
+        true => Err(format!("certificates live at least {LIFETIME_MIN:?}")),
+        false => Ok(found),
+    }
 }
 
 /// An issuer of OpenID Connect that knows people.
@@ -118,6 +129,20 @@ pub struct TokenCreate {
     pub uses: Option<i64>,
     #[command(flatten)]
     pub connection: Connection,
+}
+
+/// How a machine comes to a certificate of its own, instead of being given the files.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Joining {
+    /// Join token: a certificate is got with it, kept, and renewed before it ends
+    #[arg(long, env = "ORRERY_JOIN_TOKEN", hide_env_values = true, conflicts_with = "certificate")]
+    pub token: Option<String>,
+    /// Server to join: https://HOST:PORT [default: port 7443 of the host that is connected to]
+    #[arg(long, value_name = "URL", env = "ORRERY_SERVER")]
+    pub join_server: Option<String>,
+    /// Folder that the certificate is kept in [default: identity, in the folder of this process]
+    #[arg(long, value_name = "FOLDER")]
+    pub identity_dir: Option<PathBuf>,
 }
 
 /// The roles of machines.

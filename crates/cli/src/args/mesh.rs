@@ -141,6 +141,12 @@ pub struct BootstrapArguments {
     /// [default: ~/.local/share/orrery/proxies]
     #[arg(long, value_name = "FOLDER")]
     pub tls_dir: Option<PathBuf>,
+    /// Join token: the proxy gets a certificate of its own with it, kept in --tls-dir
+    #[arg(long, env = "ORRERY_JOIN_TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
+    /// Stay, and renew the proxy's certificate before it ends; the Envoy notices
+    #[arg(long)]
+    pub renew: bool,
     /// What the server's certificate must say, where that is not the host of its URL
     #[arg(long, value_name = "NAME")]
     pub server_name: Option<String>,

@@ -22,8 +22,8 @@ pub use driver::{
     AwsDriver, DriverArguments, DriverCommand, DriverConnection, ProcessDriver, QemuDriver,
 };
 pub use identity::{
-    AuthArguments, AuthCommand, CanI, IdentityArguments, JoinArguments, PkiArguments, PkiCommand,
-    PkiInit, PkiIssue, PkiRotate, TokenArguments, TokenCommand, TokenCreate, WhoAmI,
+    AuthArguments, AuthCommand, CanI, IdentityArguments, JoinArguments, Joining, PkiArguments,
+    PkiCommand, PkiInit, PkiIssue, PkiRotate, TokenArguments, TokenCommand, TokenCreate, WhoAmI,
 };
 pub use manage::{
     ApiResourcesArguments, BackupArguments, CompletionArguments, ContextArguments, ContextCommand,

@@ -1,7 +1,7 @@
 //! Commands that run for as long as they are let.
-use super::{IdentityArguments, OperationsArguments, ServerMesh, Tls};
+use super::{IdentityArguments, Joining, OperationsArguments, ServerMesh, Tls};
 use clap::Args;
-use orrery_server::{DriversListen, StorageListen};
+use orrery_server::Listen;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ pub struct UpArguments {
     pub listen: SocketAddr,
     /// Address to listen on for machine drivers, or off [default: port 5000 of the host of --listen]
     #[arg(long, value_name = "ADDRESS|off")]
-    pub drivers_listen: Option<DriversListen>,
+    pub drivers_listen: Option<Listen>,
     /// Folder that holds everything [default: ~/.local/share/orrery]
     #[arg(long, env = "ORRERY_DATA_DIR", value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,
@@ -34,7 +34,7 @@ pub struct ServerArguments {
     pub listen: SocketAddr,
     /// Address to listen on for machine drivers, or off [default: port 5000 of the host of --listen]
     #[arg(long, value_name = "ADDRESS|off")]
-    pub drivers_listen: Option<DriversListen>,
+    pub drivers_listen: Option<Listen>,
     /// Folder that holds everything [default: ~/.local/share/orrery]
     #[arg(long, env = "ORRERY_DATA_DIR", value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,
@@ -65,16 +65,8 @@ pub struct ServerArguments {
 #[derive(Debug, Default, Args)]
 pub struct StorageArguments {
     /// Address of the storage registry, or "off" [default: port 8999 on the host of --listen]
-    #[arg(long, value_name = "ADDRESS", value_parser = storage_listen)]
-    pub storage_listen: Option<StorageListen>,
-}
-
-fn storage_listen(text: &str) -> Result<StorageListen, String> {
-    if text == "off" {
-        return Ok(StorageListen::Off);
-    }
-    let address = text.parse().map_err(|_| "write it as ADDRESS:PORT, or off".to_owned())?;
-    Ok(StorageListen::At(address))
+    #[arg(long, value_name = "ADDRESS|off")]
+    pub storage_listen: Option<Listen>,
 }
 
 /// `orrery storage-controller`.
@@ -84,6 +76,8 @@ pub struct StorageControllerArguments {
     pub options: orrery_storage_node::run::ControllerOptions,
     #[command(flatten)]
     pub tls: Tls,
+    #[command(flatten)]
+    pub joining: Joining,
 }
 
 /// `orrery csi`.
@@ -93,6 +87,8 @@ pub struct CsiArguments {
     pub options: orrery_storage_node::run::CsiOptions,
     #[command(flatten)]
     pub tls: Tls,
+    #[command(flatten)]
+    pub joining: Joining,
 }
 
 /// Where a server keeps everything.

@@ -2,7 +2,7 @@
 use super::agent_volumes;
 use crate::SUPERVISOR;
 use crate::args::AgentArguments;
-use crate::identity::Linked;
+use crate::identity::{self, Linked};
 use crate::paths;
 use crate::signals::StopSignals;
 use anyhow::Context as _;
@@ -22,7 +22,7 @@ pub async fn run(arguments: AgentArguments) -> anyhow::Result<()> {
         Some(folder) => paths::data(Some(folder.clone()))?,
         None => paths::data(None)?.join("agents").join(&arguments.name),
     };
-    let link = Linked::find(&arguments, &folder).await?;
+    let link = identity::of_agent(&arguments, &folder).await?;
     let on_stop =
         if arguments.stop_workloads { OnStop::StopWorkloads } else { OnStop::LeaveRunning };
     let stop = CancellationToken::new();

@@ -2,15 +2,16 @@
 use crate::args::{
     AwsDriver, DriverArguments, DriverCommand, DriverConnection, ProcessDriver, QemuDriver,
 };
+use crate::identity::{Own, Wanting};
 use crate::paths;
 use crate::signals::StopSignals;
 use anyhow::{Context as _, bail};
 use orrery_driver::process::{Agent, Process};
 use orrery_driver::qemu::{self, Qemu};
 use orrery_driver::{Driver, Options, aws, process};
-use orrery_pki::LiveTls;
+use orrery_pki::{LiveTls, Role};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -23,27 +24,29 @@ pub async fn run(arguments: DriverArguments) -> anyhow::Result<()> {
         DriverCommand::Process(arguments) => processes(arguments).await,
         DriverCommand::Qemu(arguments) => virtual_machines(arguments).await,
         DriverCommand::Aws(AwsDriver { connection, owner, endpoint }) => {
-            serve(&connection, aws::KIND, Arc::new(aws::Aws::new(owner, endpoint))).await
+            let driver = Arc::new(aws::Aws::new(owner, endpoint));
+            serve(&connection, aws::KIND, &folder(None, "aws")?, driver).await
         }
     }
 }
 
 async fn processes(arguments: ProcessDriver) -> anyhow::Result<()> {
-    let root = folder(arguments.data_dir, "process")?;
+    let folder = folder(arguments.data_dir, "process")?;
     let server = arguments.agents.agent_server;
     let agent = Agent {
         program: std::env::current_exe().context("find this program's own file")?,
         loopback: loopback(&server)?,
         server,
     };
-    let options = process::Options { root, subnet: arguments.subnet, agent: Some(agent) };
+    let options =
+        process::Options { root: folder.clone(), subnet: arguments.subnet, agent: Some(agent) };
     let driver = Process::new(options)?;
     driver.resume().await.context("take up the machines of an earlier start")?;
-    serve(&arguments.connection, process::KIND, Arc::new(driver)).await
+    serve(&arguments.connection, process::KIND, &folder, Arc::new(driver)).await
 }
 
 async fn virtual_machines(arguments: QemuDriver) -> anyhow::Result<()> {
-    let root = folder(arguments.data_dir, "qemu")?;
+    let folder = folder(arguments.data_dir, "qemu")?;
     let server = arguments.agents.agent_server;
     // In a virtual machine's network, this machine's loopback has an address of its own.
     let server = match loopback(&server)? {
@@ -55,8 +58,8 @@ async fn virtual_machines(arguments: QemuDriver) -> anyhow::Result<()> {
         ),
         None => server,
     };
-    let driver = Qemu::new(qemu::Options { root, server })?;
-    serve(&arguments.connection, qemu::KIND, Arc::new(driver)).await
+    let driver = Qemu::new(qemu::Options { root: folder.clone(), server })?;
+    serve(&arguments.connection, qemu::KIND, &folder, Arc::new(driver)).await
 }
 
 /// The folder of a driver's machines.
@@ -71,18 +74,20 @@ fn folder(given: Option<PathBuf>, driver: &str) -> anyhow::Result<PathBuf> {
 async fn serve(
     connection: &DriverConnection,
     kind: &str,
+    folder: &Path,
     driver: Arc<dyn Driver>,
 ) -> anyhow::Result<()> {
     let mut signals = StopSignals::listen()?;
-    let tls = LiveTls::from_files(&connection.tls.files())?;
-    let tls = tls.map(|live| live.client_config());
-    let channel = orrery_driver::channel(&connection.server, tls)?;
     let name = connection.name.clone().unwrap_or_else(|| kind.to_lowercase());
+    let who = Wanting { role: Role::Driver, name: &name, beside: &connection.server, folder };
+    let own = Own::find(&connection.tls, &connection.joining, who).await?;
+    let tls = own.live.as_ref().map(LiveTls::client_config);
+    let channel = orrery_driver::channel(&connection.server, tls)?;
     let mut options = Options::new(&name, GROUP, kind, VERSION);
     options.max_concurrent = connection.max_concurrent;
     tracing::info!(kind, server = connection.server, "driver starts");
     let stop = CancellationToken::new();
-    let running = orrery_driver::run(options, channel, driver, stop.clone());
+    let running = own.kept_during(orrery_driver::run(options, channel, driver, stop.clone()));
     tokio::pin!(running);
     tokio::select! {
         () = &mut running => return Ok(()),

@@ -3,24 +3,26 @@ use crate::args::JoinArguments;
 use crate::output::print;
 use crate::signals::StopSignals;
 use anyhow::Context as _;
-use orrery_client::Endpoint;
-use orrery_client::identity::{Renewal, join};
-use orrery_pki::{JoinToken, LiveTls, Role, TlsFiles};
+use orrery_client::identity::Joiner;
+use orrery_pki::{Role, TlsFiles};
 use orrery_server::{FollowedFiles, TlsPaths};
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
 pub async fn run(arguments: JoinArguments) -> anyhow::Result<()> {
-    let files = TlsFiles::in_folder(&arguments.dir);
-    let joined = files.certificate.as_deref().is_some_and(Path::exists);
-    if !joined {
-        let token = arguments.token.as_deref().context("give --token: nothing has joined yet")?;
-        let token: JoinToken = token.parse()?;
-        let role = arguments.role.role();
-        join(&arguments.server, &token, role, &arguments.name, &arguments.dir).await?;
-    }
-    if arguments.role.role() == Role::Proxy {
-        write_for_envoy(&arguments.dir)?;
+    let role = arguments.role.role();
+    let joiner = Joiner {
+        server: arguments.server,
+        token: arguments.token,
+        role,
+        name: arguments.name,
+        files: TlsFiles::in_folder(&arguments.dir),
+    };
+    let member = joiner.must_join().await?;
+    if role == Role::Proxy {
+        let folder = std::path::absolute(&arguments.dir)
+            .with_context(|| format!("find the folder {}", arguments.dir.display()))?;
+        write_for_envoy(&joined_paths(&folder, String::new()))?;
     }
     let dir = arguments.dir.display();
     print::line(&format!(
@@ -30,28 +32,27 @@ pub async fn run(arguments: JoinArguments) -> anyhow::Result<()> {
         return Ok(());
     }
     let mut signals = StopSignals::listen()?;
-    let live = LiveTls::from_files(&files)?.context("read the certificate joined with")?;
-    let endpoint = Endpoint::live(&arguments.server, Some(live.clone()))?;
-    let stop = CancellationToken::new();
-    let renewing = Renewal::new(endpoint, files, live).run(stop);
     tokio::select! {
-        Ok(()) = renewing => Ok(()),
+        Ok(()) = member.renewal.run(CancellationToken::new()) => Ok(()),
         () = signals.next() => Ok(()),
     }
 }
 
-/// Files by which an Envoy finds the certificate, and finds it again when it was renewed.
-fn write_for_envoy(folder: &Path) -> anyhow::Result<()> {
-    let folder = std::path::absolute(folder)
-        .with_context(|| format!("find the folder {}", folder.display()))?;
-    let tls = TlsPaths {
+/// Where an Envoy finds what a proxy joined with in this folder, and finds it again when it was renewed.
+pub fn joined_paths(folder: &Path, server_name: String) -> TlsPaths {
+    TlsPaths {
         root: folder.join("ca.pem"),
         certificate: folder.join("certificate.pem"),
         key: folder.join("key.pem"),
-        followed: None,
-        server_name: String::new(),
-    };
-    for (file, content) in FollowedFiles::in_folder(&folder).content(&tls) {
+        followed: Some(FollowedFiles::in_folder(folder)),
+        server_name,
+    }
+}
+
+/// Writes the files by which an Envoy notices that its certificate was renewed.
+pub fn write_for_envoy(tls: &TlsPaths) -> anyhow::Result<()> {
+    let Some(followed) = &tls.followed else { return Ok(()) };
+    for (file, content) in followed.content(tls) {
         std::fs::write(file, format!("{content:#}\n"))
             .with_context(|| format!("write {}", file.display()))?;
     }

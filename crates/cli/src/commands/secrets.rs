@@ -12,8 +12,9 @@ pub async fn run(global: &Global, arguments: SecretsArguments) -> anyhow::Result
             let server = Target::find(global, &connection)?.connect().await?;
             let done = server.rotate_key(to_key.unwrap_or_default()).await?;
             let (new, old, count) = (done.key, done.previous, done.resealed);
+            let objects = if count == 1 { "object" } else { "objects" };
             print::line(&format!(
-                "sealing with key {new} instead of {old}; {count} objects sealed again"
+                "sealing with key {new} instead of {old}; {count} {objects} sealed again"
             ))?;
             print::line("Older keys stay in the key file: backups from before need them.")
         }

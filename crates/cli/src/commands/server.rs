@@ -7,7 +7,7 @@ use crate::signals::StopSignals;
 use anyhow::Context as _;
 use orrery_runtime::Tasks;
 use orrery_server::{
-    Credentials, EtcdOptions, EtcdTls, Server, ServerOptions, StorageListen, StoreOptions,
+    Credentials, EtcdOptions, EtcdTls, Listen, Server, ServerOptions, StoreOptions,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub async fn run(arguments: ServerArguments) -> anyhow::Result<()> {
     let options = ServerOptions {
         listen: arguments.listen,
         operations: operations::read(arguments.operations, &store, &data)?,
-        drivers: arguments.drivers_listen.unwrap_or_default(),
+        drivers: arguments.drivers_listen.unwrap_or(Listen::Beside { needed: false }),
         store,
         tls: arguments.tls.files(),
         allow_plain: arguments.allow_plain,
@@ -31,10 +31,7 @@ pub async fn run(arguments: ServerArguments) -> anyhow::Result<()> {
         group_suffix: arguments.group_suffix,
         identity: arguments.identity.options(),
         mesh: arguments.mesh.settings(),
-        storage: arguments
-            .storage
-            .storage_listen
-            .unwrap_or(StorageListen::Default { needed: true }),
+        storage: arguments.storage.storage_listen.unwrap_or(Listen::Beside { needed: true }),
     };
     let server = Server::open(options).await?;
     let address = server.address()?;

@@ -2,7 +2,7 @@
 use super::{agent, operations, server::STOP_GRACE};
 use crate::args::{Global, UpArguments};
 use crate::connection;
-use crate::identity::{self, Linked};
+use crate::identity;
 use crate::output::{print, style};
 use crate::paths;
 use crate::signals::StopSignals;
@@ -11,7 +11,7 @@ use orrery_client::Endpoint;
 use orrery_client::context::Context;
 use orrery_pki::TlsFiles;
 use orrery_runtime::Tasks;
-use orrery_server::{Server, ServerOptions, StorageListen, StoreOptions};
+use orrery_server::{Listen, Server, ServerOptions, StoreOptions};
 use std::net::SocketAddr;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
@@ -28,7 +28,7 @@ pub async fn run(global: &Global, mut arguments: UpArguments) -> anyhow::Result<
     let (admin, link) = match encrypted {
         true => {
             let admin = identity::admin(server.identities(), &data)?;
-            (admin, Linked::beside(server.identities(), &url, &name, &folder)?)
+            (admin, identity::beside(server.identities(), &url, &name, &folder)?)
         }
         false => (TlsFiles::default(), Endpoint::new(&url, None)?.into()),
     };
@@ -86,10 +86,12 @@ pub async fn run(global: &Global, mut arguments: UpArguments) -> anyhow::Result<
 fn options(arguments: UpArguments, data: &Path) -> anyhow::Result<ServerOptions> {
     let store = StoreOptions::Embedded(data.join("store"));
     let storage = arguments.storage.storage_listen;
+    // Whoever tries it out can do without them.
+    let beside = Listen::Beside { needed: false };
     Ok(ServerOptions {
         listen: arguments.listen,
         operations: operations::read(arguments.operations, &store, data)?,
-        drivers: arguments.drivers_listen.unwrap_or_default(),
+        drivers: arguments.drivers_listen.unwrap_or(beside),
         store,
         tls: TlsFiles::default(),
         allow_plain: false,
@@ -97,7 +99,7 @@ fn options(arguments: UpArguments, data: &Path) -> anyhow::Result<ServerOptions>
         group_suffix: orrery_api::DEFAULT_GROUP_SUFFIX.to_owned(),
         identity: arguments.identity.options(),
         mesh: <_>::default(),
-        storage: storage.unwrap_or(StorageListen::Default { needed: false }),
+        storage: storage.unwrap_or(beside),
     })
 }
 

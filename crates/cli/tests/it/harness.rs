@@ -220,6 +220,11 @@ impl Up {
         self.word("drivers")
     }
 
+    /// Where storage controllers register.
+    pub fn storage(&self) -> String {
+        self.word("storage")
+    }
+
     fn word(&self, of: &str) -> String {
         let words = self.said.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         words

@@ -17,14 +17,14 @@ use std::time::Duration;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An Envoy that was started with what `orrery mesh bootstrap` printed.
-struct Envoy {
+pub struct Envoy {
     _process: Process,
     admin: SocketAddr,
     outbound: SocketAddr,
 }
 
 impl Envoy {
-    fn start(home: &Home, name: &str, arguments: &[&str]) -> Self {
+    pub fn start(home: &Home, name: &str, arguments: &[&str]) -> Self {
         let mut all = vec!["mesh", "bootstrap", "-p", "shop", "--service", name, "--id", name];
         all.extend(["--outbound", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
         all.extend(arguments);
@@ -50,6 +50,11 @@ impl Envoy {
             line.parse().ok()
         });
         Self { _process: process, admin, outbound }
+    }
+
+    /// The services that it knows.
+    pub fn clusters(&self) -> String {
+        get(self.admin, "admin", "/clusters").map(|(_, text)| text).unwrap_or_default()
     }
 
     fn get(&self, path: &str) -> Option<(u16, String)> {
@@ -111,7 +116,7 @@ fn free_port(ip: &str) -> u16 {
     listener.local_addr().expect("it is bound").port()
 }
 
-fn apply(home: &Home, name: &str, connection: &[&str], text: &str) {
+pub fn apply(home: &Home, name: &str, connection: &[&str], text: &str) {
     let file = home.write(name, text);
     let file = file.display().to_string();
     let arguments = [&["apply", "-f", file.as_str()], connection].concat();
@@ -151,10 +156,10 @@ fn agent(home: &Home, name: &str, url: &str, address: &str) -> Asked {
     Asked(Process(command.stderr(Stdio::null()).spawn().expect("start an agent")))
 }
 
-const PROJECT: &str =
+pub const PROJECT: &str =
     "{apiVersion: core.orrery.dev/v1, kind: Project, metadata: {name: shop}}\n---\n";
 
-fn service(name: &str, spec: &str) -> String {
+pub fn service(name: &str, spec: &str) -> String {
     format!(
         "{{apiVersion: mesh.orrery.dev/v1, kind: MeshService, metadata: {{name: {name}, project: shop}}, spec: {spec}}}\n---\n"
     )

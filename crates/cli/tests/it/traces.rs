@@ -6,6 +6,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
 use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTraceServiceRequest, ExportTraceServiceResponse,
 };
+use opentelemetry_proto::tonic::common::v1::any_value;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
@@ -57,6 +58,15 @@ impl Collector {
     }
 }
 
+/// The text of an attribute.
+fn attribute(span: &Span, key: &str) -> Option<String> {
+    let found = span.attributes.iter().find(|attribute| attribute.key == key)?;
+    match found.value.as_ref()?.value.as_ref()? {
+        any_value::Value::StringValue(text) => Some(text.clone()),
+        _ => None,
+    }
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -97,11 +107,19 @@ fn a_request_is_traced_from_its_caller_into_the_store() {
 
     // The command line begins a trace, and the server goes on with it.
     home.orrery(&["get", "projects", "--server", &url, "--otlp-endpoint", &endpoint]).good();
-    until("the server goes on with the trace of the command line", || {
-        let commands = collector.named("command");
-        let trace = hex(&commands.first()?.trace_id);
-        collector.of_trace(&trace).iter().any(|span| span.name == "request").then_some(())
-    });
+    let (request, accessor) =
+        until("the server goes on with the trace of the command line", || {
+            let commands = collector.named("command");
+            let spans = collector.of_trace(&hex(&commands.first()?.trace_id));
+            let listing = |span: &&Span| {
+                span.name == "accessor" && attribute(span, "operation").as_deref() == Some("list")
+            };
+            let accessor = spans.iter().find(listing)?.clone();
+            let request = spans.iter().find(|span| span.span_id == accessor.parent_span_id)?;
+            Some((request.clone(), accessor))
+        });
+    assert_eq!(request.name, "request", "the read is a part of the request");
+    assert_eq!(attribute(&accessor, "kind").as_deref(), Some("Project"));
     // What controllers do is traced too.
     until("a reconciliation arrives", || collector.named("reconcile").first().map(|_| ()));
 }

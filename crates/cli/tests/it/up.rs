@@ -122,3 +122,24 @@ fn output_comes_as_asked_for() {
     nothing.good();
     drop(up);
 }
+
+/// The ports that others look for may be taken: whoever tries it out is told, and can go on.
+#[test]
+fn side_ports_that_are_taken_are_done_without() {
+    let home = Home::new();
+    // An address of this test's own: the ports are fixed.
+    let [.., a, b] = std::process::id().to_be_bytes();
+    let ip = format!("127.77.{a}.{b}");
+    let taken = [5000, 8999].map(|port| std::net::TcpListener::bind((ip.as_str(), port)).unwrap());
+    let listen = format!("{ip}:7443");
+    let mut up = home.start(&["up", "--listen", &listen]);
+    assert_eq!((up.drivers().as_str(), up.storage().as_str()), ("no", "no"));
+    home.orrery(&["get", "projects"]).good();
+    assert!(up.interrupt().success());
+    let said = home.orrery(&["server", "--listen", &listen]).bad(1);
+    assert!(said.contains("storage controllers") && said.contains("--storage-listen"), "{said}");
+    drop(taken);
+    let mut up = home.start(&["up", "--listen", &listen]);
+    assert_eq!((up.drivers(), up.storage()), (format!("{ip}:5000"), format!("{ip}:8999")));
+    assert!(up.interrupt().success());
+}

@@ -1,14 +1,16 @@
 //! A certificate of one's own: the first by a join token, the next ones by the one before.
+mod member;
 mod renewal;
 
+pub use member::{Joiner, Member, server_on};
 pub use renewal::Renewal;
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use orrery_pki::{AuthorityError, JoinToken, Requested, Role, TlsFiles};
+use orrery_pki::{AuthorityError, JoinToken, Requested, Role, TlsFiles, TokenError};
 use orrery_proto::identity::v1 as wire;
 use orrery_proto::identity::v1::identity_client::IdentityClient;
-use std::path::Path;
+use std::path::PathBuf;
 use tonic::transport::Channel;
 
 /// Why a machine has no certificate.
@@ -22,17 +24,35 @@ pub enum JoinError {
     Certificate(#[from] AuthorityError),
     #[error("the server sent a certificate that cannot be used: {0}")]
     Unusable(#[from] orrery_pki::Error),
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    #[error("nothing has joined yet: give a join token with --token")]
+    NoToken,
+    #[error(
+        "the certificate in {} has ended; give a new join token with --token", .folder.display()
+    )]
+    Ended { folder: PathBuf },
+    #[error(
+        "what is kept in {} cannot be used ({problem}); give a new join token with --token",
+        .folder.display()
+    )]
+    Broken { folder: PathBuf, problem: String },
+    #[error(
+        "{} holds the certificate of {owner}, not of {wanted}; name another folder, or remove it",
+        .folder.display()
+    )]
+    Another { folder: PathBuf, owner: String, wanted: String },
 }
 
 /// Joins as a machine of this role and name, and keeps key (never sent anywhere), certificate and
-/// root in the folder, private. Needs nothing of the server but the token.
+/// root in the files, private. Needs nothing of the server but the token.
 pub async fn join(
     server: &str,
     token: &JoinToken,
     role: Role,
     name: &str,
-    folder: &Path,
-) -> Result<TlsFiles, JoinError> {
+    files: &TlsFiles,
+) -> Result<(), JoinError> {
     let endpoint = Endpoint::pinned(server, token.authority())?;
     let requested = Requested::generate(name)?;
     let request = wire::JoinRequest {
@@ -51,15 +71,14 @@ pub async fn join(
         answer.certificate.as_bytes(),
         requested.key_pem().as_bytes(),
     )?;
-    let files = TlsFiles::in_folder(folder);
     files.write(&answer.roots, &answer.certificate, Some(requested.key_pem()))?;
-    Ok(files)
+    Ok(())
 }
 
 /// Whom the server trusts, and whether it takes machines in.
 pub async fn trust(endpoint: &Endpoint) -> Result<wire::TrustResponse, Error> {
     let answer = client(endpoint).await?.trust(endpoint.request(wire::TrustRequest {})).await;
-    let answer = answer.map_err(|status| Error::from_status(&endpoint.server(), &status))?;
+    let answer = answer.map_err(|status| endpoint.failed(&status))?;
     Ok(answer.into_inner())
 }
 
@@ -68,7 +87,7 @@ pub async fn trust(endpoint: &Endpoint) -> Result<wire::TrustResponse, Error> {
 pub async fn rotate(endpoint: &Endpoint, finish: bool) -> Result<String, Error> {
     let request = endpoint.request(wire::RotateRequest { finish });
     let answer = client(endpoint).await?.rotate(request).await;
-    let answer = answer.map_err(|status| Error::from_status(&endpoint.server(), &status))?;
+    let answer = answer.map_err(|status| endpoint.failed(&status))?;
     Ok(answer.into_inner().roots)
 }
 
@@ -76,7 +95,7 @@ pub async fn rotate(endpoint: &Endpoint, finish: bool) -> Result<String, Error> 
 pub async fn who_am_i(endpoint: &Endpoint) -> Result<wire::WhoAmIResponse, Error> {
     let request = endpoint.request(wire::WhoAmIRequest {});
     let answer = client(endpoint).await?.who_am_i(request).await;
-    let answer = answer.map_err(|status| Error::from_status(&endpoint.server(), &status))?;
+    let answer = answer.map_err(|status| endpoint.failed(&status))?;
     Ok(answer.into_inner())
 }
 
@@ -86,7 +105,7 @@ pub async fn can_i(
     asked: wire::CanIRequest,
 ) -> Result<wire::CanIResponse, Error> {
     let answer = client(endpoint).await?.can_i(endpoint.request(asked)).await;
-    let answer = answer.map_err(|status| Error::from_status(&endpoint.server(), &status))?;
+    let answer = answer.map_err(|status| endpoint.failed(&status))?;
     Ok(answer.into_inner())
 }
 
@@ -95,5 +114,9 @@ async fn client(endpoint: &Endpoint) -> Result<IdentityClient<Channel>, Error> {
 }
 
 fn refused(endpoint: &Endpoint, status: &tonic::Status) -> JoinError {
-    JoinError::Refused { server: endpoint.server(), cause: status.message().to_owned() }
+    let cause = match endpoint.failed(status) {
+        Error::Refused { message, .. } => message,
+        _ => status.message().to_owned(),
+    };
+    JoinError::Refused { server: endpoint.server(), cause }
 }

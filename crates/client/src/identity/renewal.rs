@@ -16,6 +16,7 @@ const LOOK_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
 /// Keeps the certificate of a machine that has joined. The key stays the same, so that the server
 /// knows the machine again.
+#[derive(Debug)]
 pub struct Renewal {
     pub endpoint: Endpoint,
     pub files: TlsFiles,

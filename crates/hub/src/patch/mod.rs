@@ -10,7 +10,7 @@ mod overlay;
 
 use crate::accessor::Accessor;
 use crate::error::Error;
-use crate::options::{Applied, ApplyOptions, ObjectName, Part};
+use crate::options::{Admit, Applied, ApplyOptions, ObjectName, Part};
 use orrery_api::{
     DecodeError, DecodeOptions, JsonOptions, Kind, Object, Reason, Scheme, UnknownFields, Violation,
 };
@@ -41,6 +41,8 @@ pub struct PatchOptions {
     pub dry_run: bool,
     /// What else must hold in the store at the moment of writing.
     pub guards: Vec<Op>,
+    /// Whether whoever writes may make this of the object.
+    pub admit: Option<Admit>,
 }
 
 /// A served version of a kind, and the scheme that converts to it.
@@ -102,6 +104,7 @@ async fn try_patch(
         manager: options.manager.clone(),
         dry_run: options.dry_run,
         guards: options.guards.clone(),
+        admit: options.admit.clone(),
         ..ApplyOptions::replace_at(revision)
     };
     let applied = accessor.apply(next, write).await?;

@@ -14,7 +14,7 @@ use crate::role::Role;
 use crate::spiffe::{SpiffeId, TrustDomain};
 
 /// Clocks of machines differ; a certificate made now must be valid on one that is a little behind.
-const CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
+pub(crate) const CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
 
 /// The longest common name that X.509 allows (ub-common-name).
 const COMMON_NAME_CHARS_MAX: usize = 64;

@@ -2,7 +2,7 @@
 use super::convert::{self, Writer};
 use super::errors::unresolved;
 use super::{order, watch};
-use crate::identity::Guard;
+use crate::identity::{Guard, Lasting};
 use futures::stream::BoxStream;
 use orrery_access::Access;
 use orrery_api::{FieldSelector, Kind, LabelSelector, Object, Scheme};
@@ -126,6 +126,7 @@ impl HubApi {
             force: request.force,
             part: part(&request.subresource)?,
             dry_run: request.dry_run,
+            admit: self.guard.admit(given.kind()),
             ..ApplyOptions::default()
         };
         let applied = self.hub.accessor(given.kind())?.apply(given, options).await?;
@@ -173,6 +174,7 @@ impl HubApi {
         let project = asked.project_scope(request.project);
         let scope = project.as_deref().unwrap_or_default();
         self.guard.check("watch", &asked.kind, scope, &request.name)?;
+        let lasting = Lasting::watch(&self.guard, &asked.kind, scope, &request.name);
         let (labels, fields) = asked.selectors(&request.label_selector, &request.field_selector)?;
         let after = Some(request.resource_version).filter(|text| !text.is_empty());
         let options = WatchOptions {
@@ -184,6 +186,7 @@ impl HubApi {
             ..WatchOptions::default()
         };
         let events = asked.accessor.watch_encoded(options).await?;
+        let events = self.guard.lasting(lasting, events);
         Ok(watch::encoded(events, self.writer(&asked.kind, encoding)))
     }
 

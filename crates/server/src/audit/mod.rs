@@ -13,9 +13,11 @@
 //! written.
 mod file;
 mod record;
+mod sparing;
 mod writing;
 
 pub use record::Record;
+pub use sparing::Sparing;
 pub use writing::Writing;
 
 use prometheus_client::metrics::counter::Counter;

@@ -34,6 +34,17 @@ pub struct Record {
     /// The code of HTTP, whichever way the request came.
     code: u16,
     latency_seconds: f64,
+    /// Why a proof was not taken; never the proof.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    reason: String,
+    /// Refusals of this address before this one that have no line.
+    #[serde(skip_serializing_if = "is_zero")]
+    missed: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Record {
@@ -57,7 +68,15 @@ impl Record {
             allowed: !matches!(code, 401 | 403 | 429),
             code,
             latency_seconds: took.as_secs_f64(),
+            ..Self::default()
         }
+    }
+
+    /// Says why a proof was not taken, and how many lines are missing before this one.
+    #[must_use]
+    pub fn because(mut self, reason: &str, missed: u64) -> Self {
+        (self.reason, self.missed) = (reason.to_owned(), missed);
+        self
     }
 }
 

@@ -14,10 +14,12 @@ pub use asked::Asked;
 pub use caller::{Caller, Transport};
 pub use connects::connects;
 
-use crate::audit::{Audit, Record};
+use crate::audit::{Audit, Record, Sparing};
 use crate::limits::{Ledger, Taken};
 use crate::metrics::{RequestMetrics, Watching};
+use orrery_fleet::middleware::Peer;
 use orrery_hub::{Clock, Error};
+use parking_lot::Mutex;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +28,7 @@ use tracing::Instrument as _;
 
 /// A client that went away before it was answered; the number is a custom of HTTP servers.
 const CLIENT_GONE: u16 = 499;
+const UNAUTHORIZED: u16 = 401;
 
 /// Cheap to clone.
 #[derive(Clone)]
@@ -37,6 +40,7 @@ struct Inner {
     requests: RequestMetrics,
     ledger: Ledger,
     audit: Audit,
+    sparing: Mutex<Sparing>,
     clock: Arc<dyn Clock>,
 }
 
@@ -47,7 +51,35 @@ impl Gate {
         audit: Audit,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { inner: Arc::new(Inner { requests, ledger, audit, clock }) }
+        let sparing = Mutex::default();
+        Self { inner: Arc::new(Inner { requests, ledger, audit, sparing, clock }) }
+    }
+
+    /// Counts a request whose proof is not good, and writes it down: in the log, and in the audit log,
+    /// both sparingly.
+    pub fn refused<T>(&self, peer: &Peer, request: &axum::http::Request<T>, reason: &str) {
+        let grpc = request.headers().get("content-type");
+        let grpc = grpc.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
+        let transport = if grpc { Transport::Grpc } else { Transport::Rest };
+        let caller = Caller::of(transport, request);
+        let verb = if grpc { "call" } else { crate::rest::verb(request.method()) };
+        let asked = Asked::path(verb, request.uri().path());
+        self.inner.requests.began(transport);
+        self.inner.requests.ended(transport, &asked, UNAUTHORIZED, Duration::ZERO);
+        let address = peer.address.map(|address| address.ip());
+        let Some(missed) = self.inner.sparing.lock().admit(address, Instant::now()) else { return };
+        tracing::warn!(address = ?peer.address, path = asked.path, reason, missed, "refused");
+        if self.inner.audit.is_on() {
+            let record = Record::new(&caller, &asked, UNAUTHORIZED, Duration::ZERO, self.time());
+            self.inner.audit.record(record.because(reason, missed));
+        }
+    }
+
+    /// The time of day, as the audit log writes it.
+    fn time(&self) -> String {
+        let now = self.inner.clock.now();
+        let time = jiff::Timestamp::new(now.seconds, now.nanos);
+        time.map(|time| time.to_string()).unwrap_or_default()
     }
 
     /// Lets a request in, unless its peer has its share already.
@@ -107,10 +139,7 @@ impl Gate {
     ) {
         self.inner.requests.ended(transport, asked, code, took);
         if let Some(caller) = caller {
-            let now = self.inner.clock.now();
-            let time = jiff::Timestamp::new(now.seconds, now.nanos);
-            let time = time.map(|time| time.to_string()).unwrap_or_default();
-            self.inner.audit.record(Record::new(caller, asked, code, took, time));
+            self.inner.audit.record(Record::new(caller, asked, code, took, self.time()));
         }
     }
 }

@@ -2,10 +2,13 @@
 use crate::api::{Front, to_wire};
 use crate::backup;
 use crate::gate::{Asked, Caller, Transport};
+use crate::identity::{Guard, Lasting, asked_of_resource};
 use crate::metrics::Metrics;
 use crate::sealing::Rotation;
 use async_trait::async_trait;
 use futures::StreamExt;
+use futures::stream::BoxStream;
+use orrery_access::Attributes;
 use orrery_fleet::Fleet;
 use orrery_fleet::commander::handler::{Reply, Request, Words};
 use orrery_fleet::commander::{Answer, CommandHandler};
@@ -47,7 +50,10 @@ impl Commands {
             self.fleet.logs_of(request).await
         };
         match self.front.gate().through(caller, asked, logs).await {
-            Ok(output) => Answer::Stream(output.map(Reply::Logs).boxed()),
+            Ok(output) => {
+                let may = asked_of_resource("get", "workloads", "log", &name.project, &name.name);
+                lasting(&guard, may, output.map(Reply::Logs).map(Ok).boxed())
+            }
             Err(error) => failed(&error),
         }
     }
@@ -62,7 +68,11 @@ impl Commands {
             self.fleet.exec(request, words).await
         };
         match self.front.gate().through(caller, asked, begun).await {
-            Ok(events) => Answer::Stream(events.map(reply).boxed()),
+            Ok(events) => {
+                let may =
+                    asked_of_resource("create", "workloads", "exec", &name.project, &name.name);
+                lasting(&guard, may, events.map(reply).map(Ok).boxed())
+            }
             Err(error) => failed(&error),
         }
     }
@@ -150,14 +160,11 @@ impl Commands {
             backup::chunks(self.engine.clone()).await
         };
         match self.front.gate().through(caller, asked, chunks).await {
-            Ok(chunks) => Answer::Stream(
-                chunks
-                    .map(|chunk| match chunk {
-                        Ok(data) => Reply::Backup(BackupChunk { data }),
-                        Err(error) => Reply::Error(to_wire(&error)),
-                    })
-                    .boxed(),
-            ),
+            Ok(chunks) => {
+                let may = asked_of_resource("create", "backups", "", "", "");
+                let chunk = |data| Reply::Backup(BackupChunk { data });
+                lasting(&guard, may, chunks.map(move |data| data.map(chunk)).boxed())
+            }
             Err(error) => failed(&error),
         }
     }
@@ -205,6 +212,20 @@ impl CommandHandler for Commands {
             Err(error) => failed(&error),
         }
     }
+}
+
+/// A stream that ends, and says why, when whoever listens may not any more.
+fn lasting(
+    guard: &Guard,
+    may: Attributes,
+    replies: BoxStream<'static, Result<Reply, Error>>,
+) -> Answer {
+    let replies = guard.lasting(Lasting::new(may), replies);
+    let told = |reply: Result<Reply, Error>| match reply {
+        Ok(reply) => reply,
+        Err(error) => Reply::Error(to_wire(&error)),
+    };
+    Answer::Stream(replies.map(told).boxed())
 }
 
 fn id_text(id: orrery_seal::KeyId) -> String {

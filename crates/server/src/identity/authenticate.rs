@@ -1,90 +1,79 @@
-//! Who asks, where a token says so; and nobody whose identity is disabled.
-use axum::body::{Body, Bytes, HttpBody};
+//! Who asks, where a token says so; and nobody whose identity is disabled, or whose proof has ended.
+use super::ending::{Ending, Proof};
+use crate::gate::Gate;
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::Response;
-use hyper::body::{Frame, SizeHint};
 use orrery_access::Access;
 use orrery_fleet::middleware::Peer;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
 const BEARER: &str = "Bearer ";
 /// Longest token that is looked at; those of large issuers have half as much.
 const TOKEN_BYTES_MAX: usize = 16 << 10;
 
-/// In front of every service. The proof of a token goes into the peer; a stream that was opened with
-/// a token ends with it.
+/// In front of every service. The proof of a token goes into the peer; what was opened with a proof
+/// ends with it.
 pub async fn authenticate(
-    State(access): State<Access>,
+    State((access, gate)): State<(Access, Gate)>,
     mut request: Request,
     next: Next,
 ) -> Response {
     access.ready().await;
     let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
-    if peer.identity.as_ref().is_some_and(|identity| access.refuses(identity)) {
-        tracing::warn!(address = ?peer.address, "refused: the identity is revoked");
-        return refused(request.headers());
+    if let Some(over) = peer.identity.as_ref().and_then(|identity| access.over(identity)) {
+        return refused(&gate, &peer, &request, over.as_str());
     }
-    let Some(token) = bearer(request.headers()) else { return next.run(request).await };
-    let subject = match access.login(&token).await {
-        Ok(subject) => subject,
-        Err(reason) => {
-            tracing::warn!(address = ?peer.address, %reason, "refused a token");
-            return refused(request.headers());
+    let proof = match bearer(request.headers()) {
+        Bearer::None => peer.identity.map(|identity| Proof::Certificate(Box::new(identity))),
+        Bearer::TooLong => {
+            return refused(&gate, &peer, &request, "the token is too long");
+        }
+        Bearer::Token(token) => {
+            let subject = match access.login(&token).await {
+                Ok(login) => login.subject,
+                // The text of a refusal never holds the token.
+                Err(reason) => return refused(&gate, &peer, &request, &reason.to_string()),
+            };
+            request.extensions_mut().insert(Peer { login: Some(subject.clone()), ..peer });
+            Some(Proof::Token(token, subject))
         }
     };
-    request.extensions_mut().insert(Peer { login: Some(subject), ..peer });
     let response = next.run(request).await;
-    let over = Box::pin(async move { access.until_logged_out(&token).await });
-    response.map(|body| Body::new(Ending { body, over, ended: false }))
-}
-
-/// A body that ends, as it is, when something else does.
-struct Ending {
-    body: Body,
-    over: Pin<Box<dyn Future<Output = ()> + Send>>,
-    ended: bool,
-}
-
-impl HttpBody for Ending {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        if self.ended || self.over.as_mut().poll(context).is_ready() {
-            self.ended = true;
-            return Poll::Ready(None);
-        }
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+    match proof {
+        Some(proof) => Ending::around(response, access, proof),
+        None => response,
     }
 }
 
-fn bearer(headers: &HeaderMap) -> Option<String> {
-    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_at_checked(BEARER.len())?;
-    let good = scheme.eq_ignore_ascii_case(BEARER) && token.len() <= TOKEN_BYTES_MAX;
-    good.then(|| token.trim().to_owned())
+enum Bearer {
+    None,
+    TooLong,
+    Token(String),
+}
+
+fn bearer(headers: &HeaderMap) -> Bearer {
+    let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let Some((scheme, token)) = value.and_then(|value| value.split_at_checked(BEARER.len())) else {
+        return Bearer::None;
+    };
+    if !scheme.eq_ignore_ascii_case(BEARER) {
+        return Bearer::None;
+    }
+    match token.len() {
+        0..=TOKEN_BYTES_MAX => Bearer::Token(token.trim().to_owned()),
+        _ => Bearer::TooLong,
+    }
 }
 
 /// The same for every reason: whoever has no proof learns nothing.
-fn refused(headers: &HeaderMap) -> Response {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+fn refused(gate: &Gate, peer: &Peer, request: &Request, reason: &str) -> Response {
+    gate.refused(peer, request, reason);
+    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     if kind.is_some_and(|kind| kind.starts_with("application/grpc")) {
         return tonic::Status::unauthenticated("the proof of who you are is not good here")
-            .into_http();
+            .into_http::<Body>();
     }
     crate::rest::unauthorized()
 }

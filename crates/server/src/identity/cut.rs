@@ -1,5 +1,5 @@
-//! A connection that ends when its identity is disabled.
-use orrery_access::Access;
+//! A connection that ends when its identity is disabled, or its certificate has ended.
+use orrery_access::{Access, Over};
 use orrery_pki::Identity;
 use std::io::{Error, ErrorKind, Result};
 use std::pin::Pin;
@@ -9,22 +9,32 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// Reads like what is in it, until it is cut.
 pub struct Cut<S> {
     inner: S,
-    refused: Pin<Box<dyn Future<Output = ()> + Send>>,
-    is_cut: bool,
+    refused: Pin<Box<dyn Future<Output = Over> + Send>>,
+    cut: Option<Over>,
+    /// Whose it is, for the log.
+    name: String,
 }
 
 impl<S> Cut<S> {
     pub fn new(inner: S, access: Access, identity: Identity) -> Self {
+        let name = identity.spiffe.as_ref().map(ToString::to_string).unwrap_or_default();
         let refused = Box::pin(async move { access.until_refused(&identity).await });
-        Self { inner, refused, is_cut: false }
+        Self { inner, refused, cut: None, name }
     }
 
     fn check(&mut self, context: &mut Context<'_>) -> Result<()> {
-        if self.is_cut || self.refused.as_mut().poll(context).is_ready() {
-            self.is_cut = true;
-            return Err(Error::new(ErrorKind::ConnectionAborted, "the identity is revoked"));
+        let aborted = |why: Over| Err(Error::new(ErrorKind::ConnectionAborted, why.as_str()));
+        if let Some(why) = self.cut {
+            return aborted(why);
         }
-        Ok(())
+        match self.refused.as_mut().poll(context) {
+            Poll::Pending => Ok(()),
+            Poll::Ready(why) => {
+                tracing::warn!(name = self.name, reason = why.as_str(), "closing its connection");
+                self.cut = Some(why);
+                aborted(why)
+            }
+        }
     }
 }
 

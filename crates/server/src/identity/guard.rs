@@ -1,7 +1,7 @@
 //! What the one who asks may do and see: the check in front of every operation.
 use orrery_access::{Access, Attributes, Decision, Rule};
 use orrery_api::{Kind, Object};
-use orrery_hub::Error;
+use orrery_hub::{Admit, Error};
 use orrery_pki::Subject;
 use std::borrow::Cow;
 
@@ -14,6 +14,34 @@ const INFRA: &str = "infra";
 
 /// How the annotations end in which tools keep what they applied.
 const LAST_APPLIED: &str = "last-applied-configuration";
+
+/// A question about a kind, or about a part of its objects.
+pub fn asked_of_part(
+    verb: &str,
+    kind: &Kind,
+    subresource: &str,
+    project: &str,
+    name: &str,
+) -> Attributes {
+    let project = if kind.cluster_scoped() { "" } else { project };
+    Attributes::new(verb, kind.group(), kind.plural()).named(project, name).part(subresource)
+}
+
+/// The same about what is no kind.
+pub fn asked_of_resource(
+    verb: &str,
+    resource: &str,
+    subresource: &str,
+    project: &str,
+    name: &str,
+) -> Attributes {
+    let group = match resource {
+        "workloads" => APPS,
+        "nodes" => INFRA,
+        _ => CORE,
+    };
+    Attributes::new(verb, group, resource).named(project, name).part(subresource)
+}
 
 /// Asks for one subject. Cheap to clone.
 #[derive(Clone)]
@@ -60,9 +88,22 @@ impl Guard {
         project: &str,
         name: &str,
     ) -> Result<(), Error> {
-        let project = if kind.cluster_scoped() { "" } else { project };
-        let asked = Attributes::new(verb, kind.group(), kind.plural());
-        self.refuse_unless(&asked.named(project, name).part(subresource))
+        self.refuse_unless(&asked_of_part(verb, kind, subresource, project, name))
+    }
+
+    /// What this one may make of objects of a kind; nothing needs to be asked about most kinds. Every
+    /// write on behalf of somebody carries it.
+    pub fn admit(&self, kind: &Kind) -> Option<Admit> {
+        if !orrery_access::gives_access(kind) {
+            return None;
+        }
+        let (access, subject) = (self.access.clone(), self.subject.clone());
+        Some(Admit::new(move |next, old| {
+            access.may_give(&subject, next, old).map_err(|excess| {
+                tracing::warn!(who = subject.name, reason = %excess, "refused");
+                Error::Forbidden(excess.to_string())
+            })
+        }))
     }
 
     /// The same for what is no kind: the logs of workloads, backups.
@@ -74,16 +115,15 @@ impl Guard {
         project: &str,
         name: &str,
     ) -> Result<(), Error> {
-        let group = match resource {
-            "workloads" => APPS,
-            "nodes" => INFRA,
-            _ => CORE,
-        };
-        let asked = Attributes::new(verb, group, resource);
-        self.refuse_unless(&asked.named(project, name).part(subresource))
+        self.refuse_unless(&asked_of_resource(verb, resource, subresource, project, name))
     }
 
-    fn refuse_unless(&self, asked: &Attributes) -> Result<(), Error> {
+    pub(super) fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// Refuses what is not allowed, and tells the log.
+    pub(super) fn refuse_unless(&self, asked: &Attributes) -> Result<(), Error> {
         let decision = self.decide(asked);
         if decision.allowed() {
             return Ok(());

@@ -7,20 +7,29 @@
 //! ```
 mod authenticate;
 mod cut;
+mod ending;
+mod farewell;
 mod fetch;
 mod files;
 mod guard;
+mod lasting;
 mod own;
 
 pub use authenticate::authenticate;
 pub use cut::Cut;
-pub use guard::Guard;
+pub use ending::{GOOD_NO_LONGER, LastWords};
+pub use farewell::farewell;
+pub use guard::{Guard, asked_of_resource};
+pub use lasting::Lasting;
 
 use fetch::HttpFetch;
 use orrery_access::oidc::{Oidc, OidcOptions};
 use orrery_access::{Access, Authorities, AuthorityProblem, Current};
 use orrery_hub::Hub;
-use orrery_pki::{IssueRequest, Issued, LiveTls, Role, TlsFiles, TrustDomain, Validity};
+use orrery_pki::{
+    Identity, IssueRequest, Issued, LiveTls, Refuses, Role, SpiffeId, TlsFiles, TrustDomain,
+    Validity,
+};
 use orrery_runtime::{OnEnd, Tasks};
 use own::Own;
 use std::path::{Path, PathBuf};
@@ -155,8 +164,7 @@ impl Identities {
         let stop = tasks.stop_token();
         tasks.spawn("authority", OnEnd::StopAll, self.authorities.clone().run(stop.clone()));
         let Some(live) = &self.live else { return Ok(access) };
-        let refusing = access.clone();
-        live.refuse(Arc::new(move |identity| refusing.refuses(identity)));
+        live.refuse(self.refusing(live, access.clone()));
         match &self.own {
             Some(own) => tasks.spawn("own-certificate", OnEnd::StopAll, own.clone().run(stop)),
             None => {
@@ -166,6 +174,32 @@ impl Identities {
         }
         Ok(access)
     }
+}
+
+impl Identities {
+    /// Who is refused though an authority of ours has signed their certificate.
+    fn refusing(&self, live: &LiveTls, access: Access) -> Refuses {
+        let own = live.current().0.identity().spiffe.as_ref().map(SpiffeId::trust_domain).cloned();
+        let authorities = self.authorities.clone();
+        Arc::new(move |identity| {
+            let current = authorities.current();
+            let shared = current.as_ref().and_then(|current| current.trust_domain());
+            if is_foreign(identity, &[own.as_ref(), shared]) {
+                let id = identity.spiffe.as_ref().map(ToString::to_string);
+                tracing::warn!(id, "refused: it is of another trust domain");
+                return true;
+            }
+            access.refuses(identity)
+        })
+    }
+}
+
+/// Whether somebody belongs to another trust domain than those that are known here: an authority of the
+/// user's may sign for several, and a name means something in its own only.
+fn is_foreign(identity: &Identity, known: &[Option<&TrustDomain>]) -> bool {
+    let Some(id) = &identity.spiffe else { return false };
+    let mut known = known.iter().flatten().peekable();
+    known.peek().is_some() && !known.any(|domain| *domain == id.trust_domain())
 }
 
 /// The request for a certificate of a server.

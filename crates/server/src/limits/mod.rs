@@ -13,7 +13,9 @@ mod share;
 pub use connections::{Connections, Held};
 
 use crate::gate::Caller;
+use orrery_fleet::middleware::Peer;
 use orrery_hub::Error;
+use orrery_pki::{KnownBy, Role};
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -106,7 +108,7 @@ impl Ledger {
 
     /// Takes a request in, until what is returned is dropped.
     pub fn request(&self, caller: &Caller) -> Result<Taken, Error> {
-        let (peer, rate) = (key(caller), self.rate(caller));
+        let (peer, rate) = (key(&caller.peer), self.rate(caller));
         let now = Instant::now();
         let mut books = self.inner.books.lock();
         let Books { in_flight, active, peers } = &mut *books;
@@ -132,7 +134,7 @@ impl Ledger {
 
     /// Takes a watch in, until what is returned is dropped.
     pub fn watch(&self, caller: &Caller) -> Result<Taken, Error> {
-        let peer = key(caller);
+        let peer = key(&caller.peer);
         let now = Instant::now();
         let mut books = self.inner.books.lock();
         let account = books.peers.entry(peer.clone());
@@ -178,12 +180,19 @@ fn forget(peers: &mut HashMap<String, Account>) {
     }
 }
 
-/// By what a peer is known.
-pub fn key(caller: &Caller) -> String {
-    match (&caller.peer.identity, caller.peer.address) {
-        (Some(_), _) => caller.subject().0,
-        (None, Some(address)) => address.ip().to_string(),
-        (None, None) => String::new(),
+/// By what a peer is known: who has proven who they are, however they did, has an account of their own;
+/// everybody else shares the one of their address.
+pub fn key(peer: &Peer) -> String {
+    let address = || peer.address.map(|address| address.ip().to_string()).unwrap_or_default();
+    if peer.login.is_none() && peer.identity.is_none() {
+        return address();
+    }
+    let subject = peer.subject();
+    match subject.known_by {
+        KnownBy::Certificate | KnownBy::Token | KnownBy::Oidc => {
+            format!("{} {}", subject.role.map_or("", Role::as_str), subject.name)
+        }
+        KnownBy::Plain | KnownBy::Nothing => address(),
     }
 }
 
@@ -225,7 +234,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use orrery_fleet::middleware::Peer;
+    use orrery_pki::Subject;
 
     fn caller(address: &str) -> Caller {
         let address = Some(format!("{address}:1").parse().expect("an address"));
@@ -250,6 +259,19 @@ mod tests {
         assert!(ledger.request(&loud).is_ok(), "what is done makes room");
         let books = ledger.inner.books.lock();
         assert_eq!((books.in_flight, books.active), (5, 1));
+    }
+
+    #[test]
+    fn who_is_known_has_an_account_of_their_own() {
+        let at = caller("10.0.0.1").peer;
+        let login = |name: &str| {
+            let login = Subject::person(name.to_owned(), Vec::new(), KnownBy::Token);
+            Peer { encrypted: true, login: Some(login), ..at.clone() }
+        };
+        assert_eq!(key(&at), "10.0.0.1");
+        assert_eq!(key(&Peer { encrypted: true, ..at.clone() }), "10.0.0.1", "nothing is proven");
+        assert_eq!(key(&login("ann")), "user ann");
+        assert_ne!(key(&login("10.0.0.1")), key(&at), "a name is no address");
     }
 
     #[tokio::test]

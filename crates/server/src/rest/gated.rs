@@ -86,7 +86,7 @@ fn asked(rest: &Rest, request: &Request) -> Asked {
 }
 
 /// What a method does to a thing, in the words of access rules. There are no others.
-fn verb(method: &Method) -> &'static str {
+pub fn verb(method: &Method) -> &'static str {
     match *method {
         Method::GET | Method::HEAD => "get",
         Method::POST => "create",

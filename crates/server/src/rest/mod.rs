@@ -54,6 +54,7 @@ use call::Call;
 use catalog::Catalog;
 use discovery::Discovery;
 use failure::Failure;
+pub use gated::verb;
 use openapi::OpenApi;
 use orrery_access::Access;
 use orrery_fleet::middleware::Peer;
@@ -189,7 +190,9 @@ impl Rest {
             }
             Method::POST if project.is_some() != call.resource.namespaced() => Err(not_allowed()),
             Method::POST => {
-                check("create")?;
+                if let Err(failure) = check("create") {
+                    return Ok(write::refused(&call, place, body, failure).await);
+                }
                 check_verb(&call.resource, "create")?;
                 write::create(&call, &project.unwrap_or_default(), body).await
             }

@@ -10,7 +10,7 @@ use super::decode::{self, Given};
 use super::failure::Failure;
 use super::query::Validation;
 use super::resource::{Face, Resource};
-use orrery_hub::{Applied, ApplyOptions, Error, Merge, ObjectName, Part, Precondition};
+use orrery_hub::{Admit, Applied, ApplyOptions, Error, Merge, ObjectName, Part, Precondition};
 use serde_json::Value;
 
 /// How often a patch is tried again because someone else was faster.
@@ -36,6 +36,8 @@ pub struct PatchOptions {
     pub force: bool,
     /// Whether who writes may only change what is there.
     pub only_present: bool,
+    /// Whether who writes may make this of the object.
+    pub admit: Option<Admit>,
 }
 
 /// What a patch did.
@@ -105,6 +107,7 @@ async fn apply(
             true => Precondition::Present,
             false => Precondition::Any,
         },
+        admit: options.admit.clone(),
         ..ApplyOptions::declared_by(&options.manager)
     };
     match resource.accessor.apply(given.object, apply).await {
@@ -147,6 +150,7 @@ async fn attempt_change(
         merge: Merge::Replace,
         manager: options.manager.clone(),
         dry_run: options.dry_run,
+        admit: options.admit.clone(),
         ..ApplyOptions::default()
     };
     match resource.accessor.apply(given.object, replace).await {

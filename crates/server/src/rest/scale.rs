@@ -141,6 +141,7 @@ async fn write(call: &Call, name: &ObjectName, wanted: &Wanted) -> Result<Object
         manager: call.manager(),
         force: false,
         only_present: true,
+        admit: call.guard.admit(&call.resource.kind),
     };
     let change = patching::merge_patch(Value::Object(wanted.in_object(&call.resource)))?;
     let patched = patching::patch(&call.resource, name, &change, &options).await?;

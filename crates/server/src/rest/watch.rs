@@ -14,8 +14,9 @@ use super::failure::Failure;
 use super::query::{Query, Version};
 use super::render::Renderer;
 use super::selection::Selection;
+use crate::identity::{GOOD_NO_LONGER, LastWords, Lasting};
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use futures::stream::{self, Stream, StreamExt};
 use orrery_api::{self as api, Encoded};
@@ -40,10 +41,15 @@ pub async fn watch(call: &Call, project: Option<String>) -> Result<Response, Fai
         after: start(call).await?,
         bookmark_interval: None,
     };
+    let scope = selection.project.clone().unwrap_or_default();
+    let lasting = Lasting::watch(&call.guard, &call.resource.kind, &scope, "");
     let body = match call.resource.accessor.watch_encoded(options).await {
-        Ok(events) => Body::from_stream(lines(call, events, selection)),
+        Ok(events) => {
+            Body::from_stream(lines(call, call.guard.lasting(lasting, events), selection))
+        }
         Err(orrery_hub::Error::ProjectNotFound { project }) => {
-            Body::from_stream(lines(call, nothing_yet(call, project).await?, selection))
+            let events = call.guard.lasting(lasting, nothing_yet(call, project).await?);
+            Body::from_stream(lines(call, events, selection))
         }
         // Under this dialect a watch that cannot begin is a stream with one event.
         Err(error @ orrery_hub::Error::Expired { .. }) => {
@@ -57,6 +63,8 @@ pub async fn watch(call: &Call, project: Option<String>) -> Result<Response, Fai
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     let no_cache = HeaderValue::from_static("no-cache, private");
     response.headers_mut().insert(header::CACHE_CONTROL, no_cache);
+    let over = Failure::new(StatusCode::UNAUTHORIZED, "Unauthorized", GOOD_NO_LONGER);
+    response.extensions_mut().insert(LastWords(line("ERROR", &over.to_value())));
     Ok(response)
 }
 

@@ -6,13 +6,15 @@ use super::failure::{Cause, Failure};
 use super::gated::About;
 use super::patching::{self, Patch, PatchOptions, Patched, absent_project};
 use super::render;
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use orrery_api::Object;
 use orrery_hub::{ApplyOptions, Merge, ObjectName, Outcome, Part, Precondition};
 use serde_json::{Value, json};
 
+/// Largest body that is read only to say in the audit log what was refused.
+const REFUSED_BYTES_MAX: u64 = 64 << 10;
 /// Letters that make no words by accident, for names that the server completes.
 const SUFFIX_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_LENGTH: usize = 5;
@@ -20,7 +22,39 @@ const SUFFIX_LENGTH: usize = 5;
 const PREFIX_MAX: usize = 63 - SUFFIX_LENGTH;
 
 pub async fn create(call: &Call, project: &str, body: Body) -> Result<Response, Failure> {
-    let mut value = read(call, body).await?;
+    let value = read(call, body).await?;
+    let meant = meant(&value, project);
+    let created = create_value(call, project, value).await;
+    Ok(created.unwrap_or_else(|failure| about(failure, meant)))
+}
+
+/// A refusal to create something, which says what it was: who reads the audit log wants to know. What
+/// is larger than objects usually are is not waited for.
+pub async fn refused(call: &Call, project: &str, body: Body, failure: Failure) -> Response {
+    let small = body.size_hint().upper().is_some_and(|bytes| bytes <= REFUSED_BYTES_MAX);
+    let value = if small { read(call, body).await.ok() } else { None };
+    about(failure, value.and_then(|value| meant(&value, project)))
+}
+
+fn about(failure: Failure, meant: Option<ObjectName>) -> Response {
+    let mut response = failure.into_response();
+    if let Some(name) = meant {
+        response.extensions_mut().insert(About(name));
+    }
+    response
+}
+
+/// Which object a body is about. A star stands for what the server would have put there.
+fn meant(value: &Value, project: &str) -> Option<ObjectName> {
+    let text = |pointer: &str| {
+        value.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty())
+    };
+    let begins = || text("/metadata/generateName").map(|prefix| format!("{prefix}*"));
+    let name = text("/metadata/name").map(str::to_owned).or_else(begins)?;
+    Some(ObjectName::new(project, name))
+}
+
+async fn create_value(call: &Call, project: &str, mut value: Value) -> Result<Response, Failure> {
     decode::settle(&call.resource, &mut value, project, None)?;
     complete_name(&mut value);
     if has_text(&value, "/metadata/resourceVersion") {
@@ -30,7 +64,8 @@ pub async fn create(call: &Call, project: &str, body: Body) -> Result<Response, 
     let given = decode::decode(&call.resource, value, call.query.validation)?;
     let name = given.object.name().to_owned();
     let (manager, dry_run) = (call.manager(), call.query.dry_run);
-    let options = ApplyOptions { manager, dry_run, ..ApplyOptions::create() };
+    let admit = call.guard.admit(given.object.kind());
+    let options = ApplyOptions { manager, dry_run, admit, ..ApplyOptions::create() };
     let applied = match call.resource.accessor.apply(given.object, options).await {
         Ok(applied) => applied,
         Err(error) => {
@@ -55,6 +90,7 @@ pub async fn replace(
         merge: Merge::Replace,
         manager: call.manager(),
         dry_run: call.query.dry_run,
+        admit: call.guard.admit(given.object.kind()),
         ..ApplyOptions::default()
     };
     let applied = match call.resource.accessor.apply(given.object, options).await {
@@ -84,6 +120,7 @@ pub async fn patch(
         manager: call.manager(),
         force: call.query.force.unwrap_or(false),
         only_present: call.check("create", "", &name.project, &name.name).is_err(),
+        admit: call.guard.admit(&call.resource.kind),
     };
     let Patched { applied, warnings } =
         patching::patch(&call.resource, name, &patch, &options).await?;

@@ -16,18 +16,18 @@ use tonic::metadata::MetadataValue;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-fn certificate(world: &World, role: Role, name: &str, group: Option<&str>) -> TlsMaterial {
+pub fn certificate(world: &World, role: Role, name: &str, group: Option<&str>) -> TlsMaterial {
     let mut request = IssueRequest::new(role, name);
     request.group = group.map(str::to_owned);
     world.identities.issue(&request, DAY).unwrap().material().unwrap()
 }
 
-fn meta(project: &str, name: &str) -> Option<ObjectMeta> {
+pub fn meta(project: &str, name: &str) -> Option<ObjectMeta> {
     Some(ObjectMeta { project: project.into(), name: name.into(), ..ObjectMeta::default() })
 }
 
 /// A binding of a role that every server knows.
-async fn bind(world: &World, project: &str, role: &str, user: &str) {
+pub async fn bind(world: &World, project: &str, role: &str, user: &str) {
     let subject = core::AccessSubject { kind: Some("User".into()), name: Some(user.into()) };
     let spec = core::RoleBindingSpec { role: Some(role.into()), subjects: vec![subject] };
     let binding = core::RoleBinding {
@@ -38,14 +38,14 @@ async fn bind(world: &World, project: &str, role: &str, user: &str) {
     world.hub.resources().unwrap().create(&binding).await.unwrap();
 }
 
-async fn secret(world: &World, project: &str, name: &str) {
+pub async fn secret(world: &World, project: &str, name: &str) {
     let data = [("password".to_owned(), b"hush".to_vec())].into_iter().collect();
     let spec = core::SecretSpec { data, ..<_>::default() };
     let secret = core::Secret { metadata: meta(project, name), spec: Some(spec), ..<_>::default() };
     world.hub.resources().unwrap().create(&secret).await.unwrap();
 }
 
-fn list(kind: &str, project: &str) -> hub::ListRequest {
+pub fn list(kind: &str, project: &str) -> hub::ListRequest {
     hub::ListRequest {
         kind: kind.into(),
         project: project.into(),
@@ -54,7 +54,7 @@ fn list(kind: &str, project: &str) -> hub::ListRequest {
     }
 }
 
-fn get(kind: &str, project: &str, name: &str) -> hub::GetRequest {
+pub fn get(kind: &str, project: &str, name: &str) -> hub::GetRequest {
     let name = hub::ResourceName {
         kind: kind.into(),
         project: project.into(),
@@ -65,7 +65,7 @@ fn get(kind: &str, project: &str, name: &str) -> hub::GetRequest {
 }
 
 /// Waits until the server has heard of it.
-async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+pub async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let found = tokio::time::timeout(SOON, async {
         loop {
             if let Some(found) = look().await {
@@ -130,7 +130,7 @@ async fn a_person_may_do_what_bindings_give_and_nothing_else() {
     }
 }
 
-fn json_of(resource: Option<hub::Resource>) -> Value {
+pub fn json_of(resource: Option<hub::Resource>) -> Value {
     match resource.and_then(|resource| resource.body) {
         Some(hub::resource::Body::Json(text)) => serde_json::from_str(&text).unwrap(),
         other => panic!("{other:?}"),

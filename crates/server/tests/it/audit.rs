@@ -72,3 +72,93 @@ async fn rest_grpc_and_commanders_are_written_down_alike() {
     let connected = lines.iter().find(|line| line["verb"] == "connect");
     assert!(connected.is_some(), "a commander came: {lines:#?}");
 }
+
+/// Bad proofs are written down, with their reason and without themselves, and nobody fills the log.
+#[tokio::test]
+async fn refused_tokens_are_written_down_sparingly() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.log");
+    let world = World::operated(TlsFiles::default(), operations(&path)).await;
+    let secret = "orrerybt1.ci.c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3I";
+    let ask = async |token: &str| {
+        let bearer = format!("Bearer {token}");
+        let request = world.request(
+            axum::http::Method::GET,
+            WORKLOADS,
+            &[("authorization", &bearer)],
+            axum::body::Body::empty(),
+        );
+        world.send(request).await.expect(401)
+    };
+    let said = ask(secret).await;
+    assert_eq!(said["message"], "Unauthorized", "nothing is learned from it");
+    let first = |line: &Value| line["code"] == 401;
+    let written = lines(&path, first).await;
+    let refused = written.iter().find(|line| first(line)).unwrap();
+    assert_eq!((&refused["allowed"], &refused["verb"]), (&false.into(), &"get".into()));
+    assert_eq!(refused["path"], WORKLOADS);
+    assert_eq!(refused["reason"], "there is no such access token");
+    assert!(refused["address"].as_str().unwrap().starts_with("127.0.0.1:"), "{refused}");
+    for _ in 0..200 {
+        ask("garbage").await;
+    }
+    // What is left out is told with the next line that is written, a second later.
+    let told = async {
+        loop {
+            ask("garbage").await;
+            let text = std::fs::read_to_string(&path).unwrap();
+            if text.contains("\"missed\":") {
+                return text;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let text = tokio::time::timeout(PATIENCE, told).await.expect("the next line is written");
+    assert!(text.lines().count() < 100, "{}", text.lines().count());
+    assert!(!text.contains(secret) && !text.contains("garbage"), "{text}");
+}
+
+/// What somebody wanted to create is written down also when it was refused.
+#[tokio::test]
+async fn creations_that_fail_are_written_down_with_their_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.log");
+    let world = World::operated(TlsFiles::default(), operations(&path)).await;
+    world.post(WORKLOADS, &workload("one")).await.expect(201);
+    world.post(WORKLOADS, &workload("one")).await.expect(409);
+    let mut bad = workload("bad");
+    bad["spec"] = "nonsense".into();
+    assert!(world.post(WORKLOADS, &bad).await.code.is_client_error());
+    let mut unnamed = workload("x");
+    unnamed["metadata"] = serde_json::json!({ "generateName": "made-", "labels": { "!": "!" } });
+    assert!(world.post(WORKLOADS, &unnamed).await.code.is_client_error());
+    let lines = lines(&path, |line| line["name"] == "made-*").await;
+    let codes = |name: &str| -> Vec<u64> {
+        let named = lines.iter().filter(|line| line["name"] == name);
+        named.map(|line| line["code"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(codes("one"), [201, 409]);
+    assert_eq!(codes("bad").len(), 1);
+    assert!(lines.iter().all(|line| line["project"] == "default"), "{lines:#?}");
+}
+
+/// Also when who asked may not create it at all.
+#[tokio::test]
+async fn creations_that_are_forbidden_are_written_down_with_their_name() {
+    use crate::access::certificate;
+    use orrery_testkit::world::{World, WorldOptions};
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.log");
+    let identity = orrery_server::IdentityOptions { own: true, ..<_>::default() };
+    let options =
+        WorldOptions { identity, operations: operations(&path), ..WorldOptions::default() };
+    let world = World::start_with(options).await;
+    let ann = certificate(&world, orrery_pki::Role::User, "ann", None);
+    let body = workload("wanted").to_string();
+    let kind = [("Content-Type", "application/json")];
+    let (code, _) = crate::wire::ask(&world, &ann, "POST", WORKLOADS, &kind, &body).await;
+    assert_eq!(code, 403);
+    let lines = lines(&path, |line| line["name"] == "wanted").await;
+    let line = lines.iter().find(|line| line["name"] == "wanted").unwrap();
+    assert_eq!((&line["user"], &line["allowed"]), (&"ann".into(), &false.into()), "{line}");
+}

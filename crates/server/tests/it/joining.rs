@@ -1,5 +1,5 @@
 //! Joining by token: who gets a certificate, and who learns nothing.
-use orrery_client::identity::{self, JoinError, Renewal, join};
+use orrery_client::identity::{self, JoinError, Joiner, Renewal};
 use orrery_client::{Commander, Endpoint};
 use orrery_hub::ObjectName;
 use orrery_pki::{
@@ -40,6 +40,18 @@ async fn token(world: &World, change: impl FnOnce(&mut JoinTokenSpec)) -> JoinTo
     let resource = core::JoinToken { metadata: Some(metadata), spec: Some(spec), ..<_>::default() };
     world.hub.resources().expect("a kind").create(&resource).await.expect("a good token");
     token
+}
+
+/// Joins, and keeps the files in a folder.
+async fn join(
+    url: &str,
+    token: &JoinToken,
+    role: Role,
+    name: &str,
+    folder: &std::path::Path,
+) -> Result<TlsFiles, JoinError> {
+    let files = TlsFiles::in_folder(folder);
+    identity::join(url, token, role, name, &files).await.map(|()| files)
 }
 
 fn read(files: &TlsFiles) -> TlsMaterial {
@@ -108,6 +120,49 @@ async fn a_certificate_is_renewed_for_the_same_key_and_a_new_root_is_learned() {
     identity::trust(&endpoint).await.expect("the new certificate is good");
     let old = identity::trust(&person).await;
     assert!(old.is_err(), "the old authority is trusted no longer: {old:?}");
+}
+
+/// What is kept is used; a new token joins anew, and one that is of no use does no harm.
+#[tokio::test]
+async fn what_is_kept_is_used_until_it_ends() {
+    let world = world().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = TlsFiles::in_folder(folder.path());
+    let joiner = |token: Option<&JoinToken>, name: &str| Joiner {
+        server: world.url.clone(),
+        token: token.map(|token| token.to_text().to_string()),
+        role: Role::Agent,
+        name: name.to_owned(),
+        files: files.clone(),
+    };
+    let serial = || read(&files).identity().serial.clone();
+    assert!(joiner(None, "edge-1").member().await.expect("nothing is kept").is_none());
+    let none = joiner(None, "edge-1").must_join().await.expect_err("nothing to join with");
+    assert!(none.to_string().contains("--token"), "{none}");
+
+    let first = token(&world, |spec| spec.uses = Some(1)).await;
+    joiner(Some(&first), "edge-1").must_join().await.expect("joined");
+    let joined = serial();
+    joiner(Some(&first), "edge-1").must_join().await.expect("its one use is not needed again");
+    joiner(None, "edge-1").must_join().await.expect("nor is the token");
+    assert_eq!(serial(), joined);
+
+    let second = token(&world, |_| {}).await;
+    joiner(Some(&second), "edge-1").must_join().await.expect("joined anew");
+    let anew = serial();
+    assert_ne!(anew, joined);
+    let guessed = JoinToken::generate("nobody", second.authority());
+    joiner(Some(&guessed), "edge-1").must_join().await.expect("what is kept is good");
+    assert_eq!(serial(), anew);
+    let other = joiner(Some(&second), "edge-2").must_join().await.expect_err("edge-1's");
+    assert!(other.to_string().contains("/agent/edge-1"), "{other}");
+
+    // Broken: without a token it says so, with one it is mended.
+    std::fs::write(folder.path().join("certificate.pem"), "nonsense").expect("written");
+    let broken = joiner(None, "edge-1").must_join().await.expect_err("it is broken");
+    assert!(broken.to_string().contains("cannot be used"), "{broken}");
+    joiner(Some(&second), "edge-1").must_join().await.expect("mended");
+    assert_ne!(serial(), anew);
 }
 
 /// The word for the honest, and nothing for the rest.

@@ -8,7 +8,7 @@ use hyper_util::rt::TokioExecutor;
 use orrery_hub::Hub;
 use orrery_pki::TlsFiles;
 use orrery_runtime::Tasks;
-use orrery_server::{Operations, Server, ServerOptions, StorageListen, StoreOptions};
+use orrery_server::{Listen, Operations, Server, ServerOptions, StoreOptions};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -74,7 +74,7 @@ impl World {
     pub async fn operated(tls: TlsFiles, operations: Operations) -> Self {
         let options = ServerOptions {
             identity: <_>::default(),
-            drivers: orrery_server::DriversListen::Off,
+            drivers: Listen::Off,
             listen: ([127, 0, 0, 1], 0).into(),
             store: StoreOptions::Memory,
             tls,
@@ -83,7 +83,7 @@ impl World {
             group_suffix: "orrery.dev".into(),
             operations,
             mesh: <_>::default(),
-            storage: StorageListen::Default { needed: true },
+            storage: Listen::Beside { needed: true },
         };
         let server = Server::open(options).await.expect("a server");
         let address = server.address().expect("an address").to_string();

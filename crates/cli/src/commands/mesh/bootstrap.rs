@@ -1,37 +1,95 @@
 //! `orrery mesh bootstrap`: the file an Envoy is started with.
 use crate::args::{BootstrapArguments, BootstrapFormat, Global, OfPort};
+use crate::commands::join::{joined_paths, write_for_envoy};
 use crate::connection::Target;
 use crate::output::print;
 use crate::paths;
+use crate::signals::StopSignals;
 use anyhow::{Context as _, bail};
+use orrery_client::identity::{Joiner, Member};
+use orrery_pki::{Role, TlsFiles};
 use orrery_server::{
-    Bootstrap, BootstrapMode, ControlPlane, Destination, FollowedFiles, PortBootstrap, PortName,
-    ServiceName, TlsPaths,
+    Bootstrap, BootstrapMode, ControlPlane, Destination, PortBootstrap, PortName, ServiceName,
+    TlsPaths,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use tokio_util::sync::CancellationToken;
 
-/// What `orrery join` writes.
-const JOINED: (&str, &str) = ("certificate.pem", "key.pem");
-
-pub fn run(global: &Global, arguments: &BootstrapArguments) -> anyhow::Result<()> {
+pub async fn run(global: &Global, arguments: &BootstrapArguments) -> anyhow::Result<()> {
     let target = Target::find(global, &arguments.connection)?;
     let project = target.project(arguments.project.as_deref());
-    let bootstrap = bootstrap(arguments, &project, &target.context().server)?;
-    if let Some(tls) = &bootstrap.tls {
-        warn_of_missing(tls);
-    }
+    let server = &target.context().server;
+    let bootstrap = bootstrap(arguments, &project, server)?;
+    let member = match &bootstrap.tls {
+        Some(tls) if joins(arguments) => {
+            Some(join(arguments, &bootstrap.service, server, tls).await?)
+        }
+        Some(tls) => {
+            warn_of_missing(tls);
+            None
+        }
+        None if joins(arguments) => {
+            bail!("{server:?} takes plain connections, which need no certificates")
+        }
+        None => None,
+    };
     let config = bootstrap.to_json();
     match arguments.output {
-        BootstrapFormat::Yaml => print::line(orrery_api::value_to_yaml(&config).trim_end()),
-        BootstrapFormat::Json => print::line(&format!("{config:#}")),
+        BootstrapFormat::Yaml => print::line(orrery_api::value_to_yaml(&config).trim_end())?,
+        BootstrapFormat::Json => print::line(&format!("{config:#}"))?,
         BootstrapFormat::Workload => {
             let workload = workload(arguments, &bootstrap.service, &config);
-            print::line(orrery_api::value_to_yaml(&workload).trim_end())
+            print::line(orrery_api::value_to_yaml(&workload).trim_end())?;
         }
     }
+    match member {
+        Some(member) if arguments.renew => renew(member).await,
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn joins(arguments: &BootstrapArguments) -> bool {
+    arguments.token.is_some() || arguments.renew
+}
+
+/// Gets the proxy its certificate, and leaves beside it what the Envoy is told of it.
+async fn join(
+    arguments: &BootstrapArguments,
+    service: &ServiceName,
+    server: &str,
+    tls: &TlsPaths,
+) -> anyhow::Result<Member> {
+    let joiner = Joiner {
+        server: server.to_owned(),
+        token: arguments.token.clone(),
+        role: Role::Proxy,
+        name: identity_of(service),
+        files: TlsFiles {
+            root: Some(tls.root.clone()),
+            certificate: Some(tls.certificate.clone()),
+            key: Some(tls.key.clone()),
+        },
+    };
+    let member = joiner.must_join().await?;
+    write_for_envoy(tls)?;
+    Ok(member)
+}
+
+/// Stays, and renews the certificate before it ends; the Envoy notices.
+async fn renew(member: Member) -> anyhow::Result<()> {
+    let mut signals = StopSignals::listen()?;
+    tokio::select! {
+        Ok(()) = member.renewal.run(CancellationToken::new()) => Ok(()),
+        () = signals.next() => Ok(()),
+    }
+}
+
+/// The name in the certificate of a service's proxies.
+fn identity_of(service: &ServiceName) -> String {
+    format!("{}.{}", service.name(), service.project())
 }
 
 /// Starts the program with the file beside it; each copy calls itself by its node.
@@ -143,24 +201,27 @@ fn tls_paths(
     service: &ServiceName,
     control_plane: &ControlPlane,
 ) -> anyhow::Result<TlsPaths> {
+    let server_name = arguments.server_name.clone().unwrap_or_else(|| control_plane.host.clone());
     let folder = match &arguments.tls_dir {
         Some(folder) => std::path::absolute(folder)
             .with_context(|| format!("find the folder {}", folder.display()))?,
-        None => paths::data(None)?.join("proxies"),
-    };
-    let (certificate, key) = match folder.join(JOINED.0).exists() {
-        true => (JOINED.0.to_owned(), JOINED.1.to_owned()),
-        false => {
-            let name = format!("proxy-{}.{}", service.name(), service.project());
-            (format!("{name}.pem"), format!("{name}-key.pem"))
+        None => {
+            let all = paths::data(None)?.join("proxies");
+            let own = all.join(identity_of(service));
+            if joins(arguments) || own.exists() { own } else { all }
         }
     };
+    let joined = joined_paths(&folder, server_name);
+    if joins(arguments) || joined.certificate.exists() {
+        let followed = joined.followed.filter(|files| joins(arguments) || files.exist());
+        return Ok(TlsPaths { followed, ..joined });
+    }
+    let name = format!("proxy-{}", identity_of(service));
     Ok(TlsPaths {
-        root: folder.join("ca.pem"),
-        certificate: folder.join(certificate),
-        key: folder.join(key),
-        followed: Some(FollowedFiles::in_folder(&folder)).filter(FollowedFiles::exist),
-        server_name: arguments.server_name.clone().unwrap_or_else(|| control_plane.host.clone()),
+        certificate: folder.join(format!("{name}.pem")),
+        key: folder.join(format!("{name}-key.pem")),
+        followed: None,
+        ..joined
     })
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 pub async fn run(global: &Global, arguments: MeshArguments) -> anyhow::Result<()> {
     match arguments.command {
-        MeshCommand::Bootstrap(arguments) => bootstrap::run(global, &arguments),
+        MeshCommand::Bootstrap(arguments) => bootstrap::run(global, &arguments).await,
         MeshCommand::Status(arguments) => status::run(global, &arguments).await,
         MeshCommand::Proxies(arguments) => proxies::run(global, &arguments).await,
     }

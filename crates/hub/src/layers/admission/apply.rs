@@ -20,7 +20,7 @@ impl Admission {
         self.check_precondition(given, options.precondition, old.as_ref())?;
         let Some(old) = old else { return self.create(given, options).await };
         let mut next = self.compose(&old, given, options)?;
-        self.admit(&next, Some(&old), options.part)?;
+        self.admit(&next, Some(&old), options)?;
         let at = revision_of(&old)?;
         if next.same(&old) {
             self.hold(&old, at, options).await?;
@@ -96,7 +96,7 @@ impl Admission {
             on_create(&mut next);
         }
         next.default();
-        self.admit(&next, None, Part::Main)?;
+        self.admit(&next, None, options)?;
         if options.merge != Merge::Apply {
             ownership::update(&nothing, &mut next, manager.as_ref());
         }

@@ -109,9 +109,12 @@ impl Admission {
         &self,
         next: &Object,
         old: Option<&Object>,
-        part: Part,
+        options: &ApplyOptions,
     ) -> Result<(), Error> {
-        let mut violations = match part {
+        if let Some(admit) = &options.admit {
+            admit.judge(next, old)?;
+        }
+        let mut violations = match options.part {
             Part::Main | Part::Scale => next.validate(old),
             // Whoever writes a status is not to blame for a spec that an older version let in.
             Part::Status => next.validate_status(old),
