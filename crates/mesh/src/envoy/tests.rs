@@ -166,7 +166,6 @@ fn a_bootstrap_names_the_service_and_demands_the_servers_identity() {
             key: "proxy-key.pem".into(),
             followed: None,
             server_name: "spiffe://example.org/server/one".to_owned(),
-            secrets: None,
         }),
         outbound: "127.0.0.1:15001".parse().unwrap(),
         first: PortBootstrap { inbound: None, announce: Some(8080) },

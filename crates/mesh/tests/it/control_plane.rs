@@ -161,7 +161,6 @@ impl Mesh {
                 key: path(files.key),
                 followed: None,
                 server_name: SERVER.to_owned(),
-                secrets: None,
             }),
             outbound: ([127, 0, 0, 1], 0).into(),
             first: PortBootstrap::default(),
