@@ -9,8 +9,8 @@ use orrery_pki::{BearerToken, Role};
 use orrery_proto::apps::v1::{Placement, Process, Workload, WorkloadSpec, workload_spec};
 use orrery_proto::core::v1 as core;
 use orrery_proto::fleet::v1::{
-    ExecEvent, ExecOutput, ExecRequest, ExecStart, LogChunk, LogsRequest, ToServer, exec_event,
-    exec_input, server_message::Message, to_server,
+    ExecEvent, ExecInput, ExecOutput, ExecRequest, ExecStart, LogChunk, LogsRequest, ToServer,
+    exec_event, exec_input, server_message::Message, to_server,
 };
 use orrery_proto::hub::v1 as hub;
 use orrery_proto::hub::v1::hub_client::HubClient;
@@ -215,16 +215,17 @@ async fn logs_and_commands_end_with_the_permission() {
     let end = tokio::time::timeout(SOON, exec.next()).await.expect("the command ends");
     let said = end.expect_err("with a word").to_string();
     assert!(said.contains("cannot create workloads/exec in project \"demo\""), "{said}");
-    // And the agent is told to end it.
-    let stream = running.expect("it ran");
+    until_cancelled(&mut agent, &running.expect("it ran")).await;
+}
+
+/// Waits until an agent is told to end a command.
+async fn until_cancelled(agent: &mut FakeAgent, stream: &str) {
+    let cancel = |word: &ExecInput| matches!(word.message, Some(exec_input::Message::Cancel(_)));
     let cancelled = async {
         loop {
             if let Some(Message::Exec(order)) = agent.next().await
                 && order.stream == stream
-                && order
-                    .input
-                    .iter()
-                    .any(|word| matches!(word.message, Some(exec_input::Message::Cancel(_))))
+                && order.input.iter().any(cancel)
             {
                 return;
             }

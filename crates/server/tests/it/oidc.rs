@@ -246,7 +246,6 @@ async fn tokens_signed_with_rsa_and_forgeries() {
     // The public key as a shared secret, in the forms in which somebody may get hold of it.
     let public = RsaPublicKeyComponents::<Vec<u8>>::from(pair.public());
     let published = issuer.published.lock()["keys"][0].to_string();
-    let (der, modulus) = (pair.public().as_ref().to_vec(), public.n);
     let confused = |secret: Vec<u8>| {
         let sign = move |text: &str| {
             let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &secret);
@@ -254,8 +253,8 @@ async fn tokens_signed_with_rsa_and_forgeries() {
         };
         forged(json!({ "alg": "HS256", "typ": "JWT", "kid": "k1" }), &sign)
     };
-    let (head, rest) = good.split_once('.').unwrap();
-    let (body, signature) = rest.split_once('.').unwrap();
+    let parts: Vec<&str> = good.split('.').collect();
+    let [head, body, signature] = parts[..] else { panic!("it has three parts") };
     let mut more = claims.clone();
     more["groups"] = json!(["admins"]);
     let own = |text: &str| issuer.pair.sign(text);
@@ -270,10 +269,9 @@ async fn tokens_signed_with_rsa_and_forgeries() {
         ("no name", changed(|claims| claims["email"] = json!(null))),
         ("no signature", format!("{}.", unsigned(&json!({ "alg": "none" }), &claims))),
         ("alg none, signed", forged(json!({ "alg": "none", "kid": "k1" }), &own)),
-        ("alg NONE", format!("{}.", unsigned(&json!({ "alg": "NONE", "kid": "k1" }), &claims))),
         ("no alg", forged(json!({ "kid": "k1" }), &own)),
-        ("HS256 with the key", confused(der)),
-        ("HS256 with the modulus", confused(modulus)),
+        ("HS256 with the key", confused(pair.public().as_ref().to_vec())),
+        ("HS256 with the modulus", confused(public.n)),
         ("HS256 with the published key", confused(published.into_bytes())),
         ("RS384", forged(json!({ "alg": "RS384", "kid": "k1" }), &own)),
         ("ES256 by an RSA key", forged(json!({ "alg": "ES256", "kid": "k1" }), &own)),
