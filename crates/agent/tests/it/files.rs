@@ -1,5 +1,5 @@
 //! Files that the server hands out.
-use crate::world::{Box1, Program, World, read};
+use crate::world::{Box1, Program, World, read, read_lines};
 use orrery_proto::apps::v1::{File, WorkloadInstanceStatus, file::Source};
 use orrery_proto::fleet::v1::{FileContent, InstanceFiles, LogRequest, server_message::Message};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -56,7 +56,7 @@ async fn a_process_starts_when_its_files_are_there_and_finds_them() {
         status.state == "Running" && status.observed_generation == 2
     };
     server.until(&next, "replaced", replaced).await;
-    assert_eq!(read(world.path().join("seen")).await, "one\ntwo");
+    assert_eq!(read_lines(world.path().join("seen"), 2).await, ["one", "two"]);
     assert!(!folder.join("r1").exists());
     server.unassign(&next).await;
     server.until_state(&next, "Removed").await;

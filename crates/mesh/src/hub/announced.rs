@@ -57,7 +57,7 @@ fn endpoints(proxy: &Proxy, own: &str) -> Vec<Placed> {
     let read = |text: &str| Endpoint::of(text.parse().ok()?);
     let first = read(spec.endpoint()).map(Placed::from);
     let further = spec.ports.iter().filter_map(|port| {
-        let (endpoint, name) = (read(&port.endpoint)?, PortName::from(port.port.as_str()));
+        let (endpoint, name) = (read(port.endpoint())?, PortName::from(port.port()));
         Some(Placed { endpoint, port: Some(name), is_first: false })
     });
     first.into_iter().chain(further).collect()
@@ -76,8 +76,8 @@ mod tests {
     #[test]
     fn what_proxies_of_other_servers_announce_counts_for_each_port() {
         let port = |port: &str, endpoint: &str| ProxyPort {
-            port: port.to_owned(),
-            endpoint: endpoint.to_owned(),
+            port: Some(port.to_owned()),
+            endpoint: Some(endpoint.to_owned()),
         };
         let spec = ProxySpec {
             server: Some("other".to_owned()),

@@ -115,7 +115,7 @@ impl ProxyWriter {
         let at_first = at_first.first();
         let ports = further.into_iter().filter_map(|one| {
             let port = one.port.as_ref()?.to_string();
-            Some(ProxyPort { port, endpoint: one.endpoint.to_string() })
+            Some(ProxyPort { port: Some(port), endpoint: Some(one.endpoint.to_string()) })
         });
         Some(Proxy {
             metadata: Some(ObjectMeta {

@@ -251,9 +251,10 @@ impl Subscription {
         self.was_named |= explicit || !names.is_empty();
         let wildcard = explicit || (self.kind.is_whole() && !self.was_named);
         if is_start {
-            // The client starts over: whatever it was sent before, it asks for all of it now.
+            // The client starts over: whatever it was sent before, it asks for all of it now. What is
+            // still on its way to it may hold what is gone by then, and only a whole answer says so.
             self.forget_all();
-            self.must_answer = wildcard;
+            self.must_answer = wildcard || (self.kind.is_whole() && 0 < self.nonce);
             self.dirty = Dirty::All;
         }
         if wildcard != self.wildcard {

@@ -92,7 +92,7 @@ impl Query {
             "force" => self.force = Some(flag(key, value)?),
             "fieldValidation" => self.validation = validation(value)?,
             "includeObject" => self.include = include(value)?,
-            "propagationPolicy" => self.propagation = text(value),
+            "propagationPolicy" => self.propagation = Some(value.to_owned()),
             _ => {}
         }
         Ok(())

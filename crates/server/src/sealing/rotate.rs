@@ -4,7 +4,8 @@
 //!   1 make a key            this server holds it, and still seals with the old one
 //!   2 introduce it          in the store, sealed with the old one; every server learns it
 //!   3 agree on it           once every server says that it holds it
-//!   4 seal everything again until nothing is left that another key sealed, not even in the history
+//!   4 wait                  until every server says that it seals with it
+//!   5 seal everything again until nothing is left that another key sealed, not even in the history
 //! ```
 //! A failure between two steps leaves every server able to read everything.
 use super::places::{Agreement, LEASES, RING, USE, words};
@@ -83,12 +84,22 @@ impl Rotation {
             let introduced = ring.seal(RING.as_bytes(), text.as_bytes());
             self.put(RING, introduced).await?;
         }
-        if let Err(error) = self.everybody_holds(next.current()).await {
+        let key = next.current();
+        if let Some(who) = self.waited_for(|keys| keys.contains(&key)).await? {
             self.take_back().await?;
-            return Err(error);
+            return Err(Error::Unavailable(format!(
+                "these servers do not hold key {key}: {who}; nothing was changed. Look at their logs"
+            )));
         }
         self.put(USE, words([next.current()]).into_bytes()).await?;
         self.sealer.replace(next.clone()).map_err(|e| Error::Unavailable(e.to_string()))?;
+        // What a server seals with the old key after the last round would stay so.
+        if let Some(who) = self.waited_for(|keys| keys.first() == Some(&key)).await? {
+            return Err(Error::Unavailable(format!(
+                "these servers do not seal with key {key} yet: {who}; everything can be read. Look at \
+                 their logs, then go on with: orrery secrets rotate-key --to-key {key}"
+            )));
+        }
         let resealed = self.reseal(&next, lease).await?;
         self.take_back().await?;
         self.forget_history().await?;
@@ -107,33 +118,31 @@ impl Rotation {
         }
     }
 
-    /// Every server that has a lease must say that it holds the key.
-    async fn everybody_holds(&self, key: KeyId) -> Result<(), Error> {
+    /// Waits until every server that has a lease says of its keys what is asked for; those that did
+    /// not in time.
+    async fn waited_for(&self, good: impl Fn(&[KeyId]) -> bool) -> Result<Option<String>, Error> {
         let until = Instant::now() + LEARN_TIMEOUT;
         loop {
-            let waiting = self.without(key).await?;
+            let waiting = self.without(&good).await?;
             if waiting.is_empty() {
-                return Ok(());
+                return Ok(None);
             }
             if until <= Instant::now() {
-                let who = waiting.join(", ");
-                return Err(Error::Unavailable(format!(
-                    "these servers do not hold key {key}: {who}; nothing was changed. Look at their logs"
-                )));
+                return Ok(Some(waiting.join(", ")));
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
 
-    async fn without(&self, key: KeyId) -> Result<Vec<String>, Error> {
+    async fn without(&self, good: impl Fn(&[KeyId]) -> bool) -> Result<Vec<String>, Error> {
         let leases = self.engine.list(ListRequest::prefix(LEASES)).await.map_err(store)?;
         let agreement = Agreement::read(&*self.engine).await.map_err(store)?;
         let there = leases.entries.iter().filter_map(|entry| entry.key.strip_prefix(LEASES));
-        let holds = |server: &str| {
+        let is_good = |server: &str| {
             let said = agreement.servers.get(server);
-            server == self.server || said.is_some_and(|(ids, _)| ids.contains(&key))
+            server == self.server || said.is_some_and(|(ids, _)| good(ids))
         };
-        Ok(there.filter(|server| !holds(server)).map(str::to_owned).collect())
+        Ok(there.filter(|server| !is_good(server)).map(str::to_owned).collect())
     }
 
     /// Seals again what another key sealed, or none; how many there were.

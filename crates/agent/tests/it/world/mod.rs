@@ -6,7 +6,7 @@ mod server;
 
 pub use agents::{Agent, KillableAgent};
 pub use podman::Box1;
-pub use program::{Program, exists, kill, read, wait_for, wait_gone};
+pub use program::{Program, exists, kill, read, read_lines, wait_for, wait_gone};
 pub use server::Server;
 
 use orrery_agent::{AgentConfig, SupervisorCommand};

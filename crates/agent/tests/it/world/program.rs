@@ -113,6 +113,18 @@ pub async fn read(path: impl AsRef<Path>) -> String {
     wait_for(&what, text).await.trim().to_owned()
 }
 
+/// Waits until a file has so many whole lines, and returns them.
+pub async fn read_lines(path: impl AsRef<Path>, count: usize) -> Vec<String> {
+    let path = path.as_ref().to_owned();
+    let what = format!("{count} lines in {}", path.display());
+    let lines = move || {
+        let text = fs::read_to_string(&path).ok().filter(|text| text.ends_with('\n'))?;
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        (lines.len() == count).then_some(lines)
+    };
+    wait_for(&what, lines).await
+}
+
 fn pid(pid: i64) -> Pid {
     Pid::from_raw(i32::try_from(pid).unwrap()).unwrap()
 }
