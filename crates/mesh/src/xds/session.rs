@@ -5,13 +5,14 @@
 //! ```text
 //!   secrets, clusters (new and changed), endpoints, listeners, routes ... then clusters that went
 //! ```
-//! A cluster that is gone stays in force until the client has accepted routes that do without it. A
-//! cluster that was sent is followed by its endpoints, changed or not: a client that got a changed
+//! A cluster that is gone stays in force until the client has accepted routes that do without it, also
+//! one that went while the client was away. A cluster that was sent is followed by its endpoints, changed or not: a client that got a changed
 //! cluster warms it up and waits for them.
 use super::kind::Kind;
 use super::resource::Resource;
 use super::subscription::{Progress, Protocol, Request, Subscription};
 use super::{Pending, View};
+use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -51,6 +52,9 @@ pub struct Session {
     clusters: BTreeMap<Arc<str>, Arc<Resource>>,
     /// Those of them that are no longer wanted and still in force.
     gone: BTreeMap<Arc<str>, Arc<Resource>>,
+    /// The client came with clusters of an earlier stream: until it has answered once, what else it
+    /// asks for may still be on its way.
+    has_earlier: bool,
     /// `gone` has to be looked at again. Endpoints, which change often, never ask for that.
     is_config_new: bool,
     unknown_types: BTreeSet<String>,
@@ -63,6 +67,7 @@ impl Session {
             subscriptions: BTreeMap::new(),
             clusters: BTreeMap::new(),
             gone: BTreeMap::new(),
+            has_earlier: false,
             is_config_new: false,
             unknown_types: BTreeSet::new(),
         }
@@ -71,8 +76,23 @@ impl Session {
     /// Returns whether the names the client asks for changed.
     pub fn request(&mut self, kind: Kind, request: &Request, now: Instant) -> bool {
         let protocol = self.protocol;
+        if kind == Kind::Cluster && !self.subscriptions.contains_key(&kind) {
+            self.hold_earlier(&request.held);
+        }
         let subscription = self.subscriptions.entry(kind);
         subscription.or_insert_with(|| Subscription::new(kind, protocol)).request(request, now)
+    }
+
+    /// Clusters of an earlier stream, by name and version: what they were is not known any more, and
+    /// never sent, because the client has that version.
+    fn hold_earlier(&mut self, held: &[(String, u64)]) {
+        for (name, version) in held {
+            let name: Arc<str> = name.as_str().into();
+            let earlier = Resource { name: name.clone(), version: *version, any: Bytes::new() };
+            self.clusters.insert(name, Arc::new(earlier));
+        }
+        self.has_earlier = !held.is_empty();
+        self.is_config_new |= self.has_earlier;
     }
 
     /// Types we do not serve are not answered, as the protocol asks; the status shows them.
@@ -142,6 +162,10 @@ impl Session {
     }
 
     fn may_drop_clusters(&self) -> bool {
+        let clusters = self.subscriptions.get(&Kind::Cluster);
+        if self.has_earlier && clusters.is_some_and(Subscription::is_outstanding) {
+            return false;
+        }
         let referring = [Kind::Listener, Kind::Route];
         referring
             .iter()

@@ -127,6 +127,11 @@ impl Subscription {
         &self.progress
     }
 
+    /// Something was sent that the client has not answered.
+    pub fn is_outstanding(&self) -> bool {
+        self.is_outstanding
+    }
+
     /// Nothing to send, nothing unanswered, nothing refused.
     pub fn is_settled(&self) -> bool {
         let is_clean = self.dirty == Dirty::Nothing && self.again.is_empty() && !self.must_answer;

@@ -116,6 +116,25 @@ fn without_routes_on_the_stream_a_cluster_goes_at_once() {
     assert_eq!(world.sent(), "clusters[ -a]");
 }
 
+/// proves: MSH-07
+#[test]
+fn a_cluster_that_went_while_the_client_was_away_goes_last_too() {
+    let mut world = World::new(Protocol::Delta);
+    world.view.put(Kind::Cluster, "new", 1);
+    world.view.put(Kind::Route, "r", 4);
+    let held = vec![("old".to_owned(), 7), ("new".to_owned(), 9)];
+    let request = Request { held, ..Request::default() };
+    world.session.request(Kind::Cluster, &request, Instant::now());
+    assert_eq!(world.sent(), "clusters[new]", "the routes are still to be asked for");
+    world.ask(Kind::Route, ROUTE, 0, false);
+    assert_eq!(world.sent(), "routes[r]");
+    world.ask(Kind::Cluster, &[], 1, false);
+    assert_eq!(world.sent(), "", "the routes are not accepted yet");
+    world.ask(Kind::Route, &[], 1, false);
+    assert_eq!(world.sent(), "clusters[ -old]");
+    assert_eq!(world.sent(), "");
+}
+
 #[test]
 fn unknown_types_are_remembered_within_limits() {
     let mut session = Session::new(Protocol::StateOfTheWorld);
