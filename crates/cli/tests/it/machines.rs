@@ -206,9 +206,19 @@ fn a_machine_that_dies_is_replaced_and_a_frozen_one_is_not() {
 fn kill(machine: &Value) {
     let id = machine["status"]["providerId"].as_str().unwrap();
     let id = id.strip_prefix("process:///").unwrap();
-    let script =
-        format!("kill -9 $(ip netns pids $(ip netns list | grep -o 'orrery-[0-9a-f]*-{id}'))");
-    assert!(Command::new("sh").args(["-c", &script]).status().unwrap().success());
+    let pids = format!("ip netns pids $(ip netns list | grep -o 'orrery-[0-9a-f]*-{id}')");
+    // One that ends by itself in between is no failure.
+    until("all of its processes have ended", || {
+        let found = Command::new("sh").args(["-c", &pids]).output().unwrap();
+        assert!(found.status.success(), "{found:?}");
+        let found = String::from_utf8(found.stdout).unwrap();
+        let found: Vec<&str> = found.split_whitespace().collect();
+        if found.is_empty() {
+            return Some(());
+        }
+        Command::new("kill").arg("-9").args(found).stderr(Stdio::null()).status().unwrap();
+        None
+    });
 }
 
 /// proves: MCH-07
