@@ -3,7 +3,7 @@ use crate::args::JoinArguments;
 use crate::output::print;
 use crate::signals::StopSignals;
 use anyhow::Context as _;
-use orrery_client::identity::Joiner;
+use orrery_client::identity::{Joiner, Member};
 use orrery_pki::{Role, TlsFiles};
 use orrery_server::{FollowedFiles, TlsPaths};
 use std::path::Path;
@@ -28,9 +28,11 @@ pub async fn run(arguments: JoinArguments) -> anyhow::Result<()> {
     print::line(&format!(
         "--root {dir}/ca.pem --certificate {dir}/certificate.pem --key {dir}/key.pem"
     ))?;
-    if !arguments.renew {
-        return Ok(());
-    }
+    if arguments.renew { keep_renewed(member).await } else { Ok(()) }
+}
+
+/// Stays, and renews a certificate before it ends.
+pub async fn keep_renewed(member: Member) -> anyhow::Result<()> {
     let mut signals = StopSignals::listen()?;
     tokio::select! {
         Ok(()) = member.renewal.run(CancellationToken::new()) => Ok(()),

@@ -1,10 +1,9 @@
 //! `orrery mesh bootstrap`: the file an Envoy is started with.
 use crate::args::{BootstrapArguments, BootstrapFormat, Global, OfPort};
-use crate::commands::join::{joined_paths, write_for_envoy};
+use crate::commands::join::{joined_paths, keep_renewed, write_for_envoy};
 use crate::connection::Target;
 use crate::output::print;
 use crate::paths;
-use crate::signals::StopSignals;
 use anyhow::{Context as _, bail};
 use orrery_client::identity::{Joiner, Member};
 use orrery_pki::{Role, TlsFiles};
@@ -16,7 +15,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use tokio_util::sync::CancellationToken;
 
 pub async fn run(global: &Global, arguments: &BootstrapArguments) -> anyhow::Result<()> {
     let target = Target::find(global, &arguments.connection)?;
@@ -46,7 +44,7 @@ pub async fn run(global: &Global, arguments: &BootstrapArguments) -> anyhow::Res
         }
     }
     match member {
-        Some(member) if arguments.renew => renew(member).await,
+        Some(member) if arguments.renew => keep_renewed(member).await,
         Some(_) | None => Ok(()),
     }
 }
@@ -76,15 +74,6 @@ async fn join(
     let member = joiner.must_join().await?;
     write_for_envoy(tls)?;
     Ok(member)
-}
-
-/// Stays, and renews the certificate before it ends; the Envoy notices.
-async fn renew(member: Member) -> anyhow::Result<()> {
-    let mut signals = StopSignals::listen()?;
-    tokio::select! {
-        Ok(()) = member.renewal.run(CancellationToken::new()) => Ok(()),
-        () = signals.next() => Ok(()),
-    }
 }
 
 /// The name in the certificate of a service's proxies.
