@@ -16,7 +16,8 @@ const PAYLOAD: usize = 64;
 const ALONE: usize = 2_000;
 const TOGETHER: usize = 20_000;
 const IN_FLIGHT: usize = 64;
-const CONNECTIONS: usize = 4;
+/// Few callers that each have many calls in flight, and many that have one each.
+const CONNECTIONS: [usize; 2] = [4, IN_FLIGHT];
 const STREAMED: usize = 256;
 
 #[derive(Clone)]
@@ -74,10 +75,16 @@ async fn unary(grpc: &mut Grpc<Channel>) {
 /// What one proxy did.
 pub struct Figures {
     alone: Duration,
-    per_second: f64,
-    cpu: Option<Duration>,
+    /// For each number of connections.
+    together: [Together; CONNECTIONS.len()],
     megabytes_per_second: f64,
     cpu_per_megabyte: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Together {
+    per_second: f64,
+    cpu: Option<Duration>,
 }
 
 impl fmt::Display for Figures {
@@ -85,18 +92,28 @@ impl fmt::Display for Figures {
         let shown = |cpu: Option<Duration>| {
             cpu.map_or_else(|| "-".to_owned(), |cpu| cpu.as_micros().to_string())
         };
-        let (cpu, streamed) = (shown(self.cpu), shown(self.cpu_per_megabyte));
-        let (alone, stream) = (self.alone.as_micros(), self.megabytes_per_second);
-        write!(out, "{alone} | {:.0} | {cpu} | {stream:.0} | {streamed}", self.per_second)
+        write!(out, "{}", self.alone.as_micros())?;
+        for Together { per_second, cpu } in self.together {
+            write!(out, " | {per_second:.0} | {}", shown(cpu))?;
+        }
+        write!(out, " | {:.0} | {}", self.megabytes_per_second, shown(self.cpu_per_megabyte))
     }
+}
+
+/// The names of the figures.
+pub fn columns() -> String {
+    let mut columns = "1 in flight, p50 us".to_owned();
+    for connections in CONNECTIONS {
+        columns += &format!(" | {IN_FLIGHT} on {connections} connections /s | CPU us each");
+    }
+    columns + " | 1 MB messages, MB/s | CPU us per MB"
 }
 
 /// Measures so many rounds, and takes the best of each.
 pub async fn measure(client: &Client, proxy: Option<&Running>, rounds: usize) -> Figures {
     let mut best = Figures {
         alone: Duration::MAX,
-        per_second: 0.0,
-        cpu: None,
+        together: <_>::default(),
         megabytes_per_second: 0.0,
         cpu_per_megabyte: None,
     };
@@ -106,9 +123,11 @@ pub async fn measure(client: &Client, proxy: Option<&Running>, rounds: usize) ->
     }
     for _ in 0..rounds {
         best.alone = best.alone.min(alone(&mut grpc).await);
-        let before = proxy.map(Running::cpu);
-        best.per_second = best.per_second.max(together(client).await);
-        best.cpu = least(best.cpu, spent(proxy, before), TOGETHER);
+        for (connections, best) in CONNECTIONS.into_iter().zip(&mut best.together) {
+            let before = proxy.map(Running::cpu);
+            best.per_second = best.per_second.max(together(client, connections).await);
+            best.cpu = least(best.cpu, spent(proxy, before), TOGETHER);
+        }
         let before = proxy.map(Running::cpu);
         best.megabytes_per_second = best.megabytes_per_second.max(streamed(client).await);
         best.cpu_per_megabyte = least(best.cpu_per_megabyte, spent(proxy, before), STREAMED);
@@ -137,15 +156,15 @@ async fn alone(grpc: &mut Grpc<Channel>) -> Duration {
     times[ALONE / 2]
 }
 
-async fn together(client: &Client) -> f64 {
+async fn together(client: &Client, connections: usize) -> f64 {
     let mut channels = Vec::new();
-    for _ in 0..CONNECTIONS {
+    for _ in 0..connections {
         channels.push(client.channel().await);
     }
     let begun = Instant::now();
     let tasks: Vec<_> = (0..IN_FLIGHT)
         .map(|number| {
-            let mut grpc = Grpc::new(channels[number % CONNECTIONS].clone());
+            let mut grpc = Grpc::new(channels[number % connections].clone());
             tokio::spawn(async move {
                 for _ in 0..TOGETHER / IN_FLIGHT {
                     unary(&mut grpc).await;

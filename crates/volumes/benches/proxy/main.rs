@@ -44,10 +44,8 @@ async fn measure(names: &[&str]) {
         let ports = Ports::pick();
         let _echo = children::start_echo(&ports, folder.path(), encrypted).await;
         println!("\n{}\n", if encrypted { "With mutual TLS:" } else { "Plain:" });
-        println!(
-            "| proxy | 1 in flight, p50 us | 64 in flight /s | CPU us per request | 1 MB messages, MB/s | CPU us per MB |"
-        );
-        println!("|---|---|---|---|---|---|");
+        println!("| proxy | {} |", load::columns());
+        println!("|---{}|", "|---".repeat(load::columns().matches('|').count() + 1));
         let peers = [Peer::Direct, Peer::Ours, Peer::Nginx, Peer::Envoy];
         for peer in
             peers.into_iter().filter(|peer| named.is_empty() || named.contains(&peer.shown()))

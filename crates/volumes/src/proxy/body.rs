@@ -1,12 +1,12 @@
 //! The bodies that this server sends.
 use super::{failure, pool::Lease};
 use bytes::Bytes;
+use h2::{Reason, RecvStream};
 use http::{HeaderMap, HeaderValue};
 use http_body::{Frame, SizeHint};
-use hyper::body::Incoming;
 use std::{
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 use tonic::Code;
 
@@ -23,7 +23,7 @@ pin_project_lite::pin_project! {
         /// Of the registry's own service.
         Local { #[pin] body: tonic::body::Body },
         /// Of a controller. The lease counts the stream until its last frame is passed on.
-        Upstream { #[pin] body: Incoming, lease: Option<Lease> },
+        Upstream { body: RecvStream, lease: Option<Lease> },
     }
 }
 
@@ -32,7 +32,7 @@ impl Body {
         Self::Local { body }
     }
 
-    pub fn upstream(body: Incoming, lease: Lease) -> Self {
+    pub fn upstream(body: RecvStream, lease: Lease) -> Self {
         Self::Upstream { body, lease: Some(lease) }
     }
 }
@@ -54,17 +54,14 @@ impl http_body::Body for Body {
                 if lease.is_none() {
                     return Poll::Ready(None);
                 }
-                match std::task::ready!(body.poll_frame(context)) {
-                    Some(Ok(frame)) => Poll::Ready(Some(Ok(frame))),
-                    Some(Err(error)) => {
-                        *lease = None;
-                        Poll::Ready(Some(broken(error)))
-                    }
-                    None => {
-                        *lease = None;
-                        Poll::Ready(None)
-                    }
-                }
+                let frame = match ready!(poll_upstream(body, context)) {
+                    Some(Ok(frame)) if frame.is_data() => return Poll::Ready(Some(Ok(frame))),
+                    Some(Ok(trailers)) => Some(Ok(trailers)),
+                    Some(Err(error)) => Some(broken(error)),
+                    None => None,
+                };
+                *lease = None;
+                Poll::Ready(frame)
             }
         }
     }
@@ -81,15 +78,34 @@ impl http_body::Body for Body {
         match self {
             Self::Empty => SizeHint::with_exact(0),
             Self::Local { body } => body.size_hint(),
-            Self::Upstream { body, .. } => body.size_hint(),
+            Self::Upstream { .. } => SizeHint::default(),
         }
     }
 }
 
+/// Data, then trailers if there are any. What is passed on makes room for more.
+fn poll_upstream(
+    body: &mut RecvStream,
+    context: &mut Context<'_>,
+) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+    match ready!(body.poll_data(context)) {
+        Some(Ok(data)) => {
+            let room = body.flow_control().release_capacity(data.len());
+            return Poll::Ready(Some(room.map(|()| Frame::data(data))));
+        }
+        // The controller has said all and wants to hear no more.
+        Some(Err(error)) if error.reason() == Some(Reason::NO_ERROR) => return Poll::Ready(None),
+        Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+        None => {}
+    }
+    let trailers = ready!(body.poll_trailers(context));
+    Poll::Ready(trailers.map(|trailers| trailers.map(Frame::trailers)).transpose())
+}
+
 /// A reset goes on as a reset. A connection that broke in the middle of a reply becomes the status
 /// that gRPC has for it, which clients know how to retry.
-fn broken(error: hyper::Error) -> Result<Frame<Bytes>, BoxError> {
-    if failure::is_reset(&error) {
+fn broken(error: h2::Error) -> Result<Frame<Bytes>, BoxError> {
+    if error.is_reset() {
         return Err(error.into());
     }
     tracing::debug!(

@@ -1,9 +1,8 @@
 //! Makes one HTTP/2 connection to a controller.
 use super::{Gather, failure::innermost};
 use crate::{Entry, address::Target};
+use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
-use hyper::{body::Incoming, client::conn::http2};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls_pki_types::ServerName;
 use std::{sync::Arc, time::Duration};
 use tokio::{
@@ -34,8 +33,13 @@ const KEEPALIVE_COUNT: u32 = 3;
 /// recognised: as many as callers may have at once on one connection of theirs.
 const RESET_STREAMS_MAX: usize = 1024;
 
-pub type Sender = http2::SendRequest<Incoming>;
-pub type Driver = BoxFuture<'static, hyper::Result<()>>;
+/// What waits to be sent on one stream before its sender has to wait too.
+const SEND_BUFFER_BYTES_MAX: usize = 1 << 20;
+/// Streams that are begun before the controller has said how many it takes.
+const FIRST_STREAMS_MAX: usize = 100;
+
+pub type Sender = h2::client::SendRequest<Bytes>;
+pub type Driver = BoxFuture<'static, Result<(), h2::Error>>;
 
 /// A connection, whatever it is made of.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -140,14 +144,16 @@ async fn handshake<S>(stream: S) -> Result<(Sender, Driver), String>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
-        .timer(TokioTimer::new())
-        .initial_stream_window_size(limits::STREAM_WINDOW_BYTES)
+    let (sender, connection) = h2::client::Builder::new()
+        .enable_push(false)
+        .initial_max_send_streams(FIRST_STREAMS_MAX)
+        .initial_window_size(limits::STREAM_WINDOW_BYTES)
         .initial_connection_window_size(limits::CONNECTION_WINDOW_BYTES)
         .max_concurrent_reset_streams(RESET_STREAMS_MAX)
+        .max_send_buffer_size(SEND_BUFFER_BYTES_MAX)
         .max_frame_size(limits::FRAME_BYTES_MAX)
         .max_header_list_size(limits::HEADER_LIST_BYTES_MAX)
-        .handshake(TokioIo::new(Gather::new(stream)))
+        .handshake(Gather::new(stream))
         .await
         .map_err(|error| format!("HTTP/2 handshake: {}", innermost(&error)))?;
     Ok((sender, connection.boxed()))

@@ -16,7 +16,7 @@ pub enum Failure {
 /// Carries an HTTP/2 reset through the server, which takes the code from the error inside.
 #[derive(Debug, thiserror::Error)]
 #[error("the controller reset the stream")]
-pub struct Reset(#[source] hyper::Error);
+pub struct Reset(#[source] h2::Error);
 
 impl From<Status> for Failure {
     fn from(status: Status) -> Self {
@@ -30,8 +30,8 @@ impl Failure {
     }
 
     /// Sorts out what an upstream connection reports for one stream.
-    pub fn upstream(entry: &Entry, error: hyper::Error) -> Self {
-        if http2(&error).is_some_and(h2::Error::is_reset) {
+    pub fn upstream(entry: &Entry, error: h2::Error) -> Self {
+        if error.is_reset() {
             return Self::Reset(Reset(error));
         }
         Self::Status(Status::unavailable(format!(
@@ -43,16 +43,12 @@ impl Failure {
     }
 }
 
-/// True if the other side ended this one stream, false if the whole connection broke.
-pub fn is_reset(error: &hyper::Error) -> bool {
-    http2(error).is_some_and(h2::Error::is_reset)
-}
-
-fn http2(error: &hyper::Error) -> Option<&h2::Error> {
+/// The code with which the caller ended its stream.
+pub fn reason(error: &hyper::Error) -> Option<h2::Reason> {
     let mut cause = error.source();
     while let Some(error) = cause {
         if let Some(found) = error.downcast_ref::<h2::Error>() {
-            return Some(found);
+            return found.reason();
         }
         cause = error.source();
     }

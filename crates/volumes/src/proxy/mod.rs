@@ -13,12 +13,14 @@
 
 mod body;
 mod dial;
+use dial::Sender;
 pub use dial::{Dialer, limits as dial_limits};
 mod failure;
 mod gather;
 pub use gather::Gather;
 mod pool;
 mod route;
+mod upload;
 
 use crate::{
     Caller, ControllerDirectory, Entry,
@@ -29,15 +31,17 @@ pub use body::Body;
 use failure::Failure;
 pub use failure::Reset;
 use http::{Request, Response, uri::Scheme};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
+use pool::Lease;
 pub use pool::Pool;
 pub use route::CONTROLLER_ID_KEY;
 use std::{sync::Arc, time::Duration};
 use tonic::Status;
+use upload::Upload;
 
-/// A request that an upstream connection did not take is offered to a fresh one this often: once for
-/// a connection that went away unnoticed, once more for one that went away meanwhile.
-const ATTEMPTS: usize = 3;
+/// Connections that are tried for one request: all that the pool may hold, if each went away unnoticed,
+/// a fresh one, and one more if that went away meanwhile.
+const ATTEMPTS: usize = 6;
 
 /// How the proxy reaches controllers.
 #[derive(Clone)]
@@ -103,48 +107,36 @@ impl Proxy {
         let found = self.directory.get(&id).await.map_err(unavailable)?;
         let entry = found
             .ok_or_else(|| Status::unavailable(format!("the controller {id} is not registered")))?;
-        match route::deadline(request.headers()) {
-            Some(limit) => self.send_within(limit, &entry, request).await,
-            None => self.send(&entry, request).await,
-        }
+        let request = route::upstream(request, &self.scheme)?;
+        let (lease, sender) = match route::deadline(request.headers()) {
+            Some(limit) => self.connected_within(limit, &entry).await?,
+            None => self.connected(&entry).await?,
+        };
+        self.send(&entry, lease, sender, request).await
     }
 
     /// The deadline itself is the caller's and the controller's to keep. It matters here as long as
     /// there is no connection, when neither of them is being heard.
-    async fn send_within(
+    async fn connected_within(
         &self,
         limit: Duration,
         entry: &Entry,
-        request: Request<Incoming>,
-    ) -> Result<Response<Body>, Failure> {
-        let connected = tokio::time::timeout(limit, self.pool.lease(entry)).await;
-        let late = |_| {
+    ) -> Result<(Lease, Sender), Failure> {
+        tokio::time::timeout(limit, self.connected(entry)).await.map_err(|_| {
             Status::deadline_exceeded(format!(
                 "the deadline passed while connecting to the controller {}",
                 entry.id
             ))
-        };
-        drop(connected.map_err(late)?.map_err(Failure::connect)?);
-        self.send(entry, request).await
+        })?
     }
 
-    async fn send(
-        &self,
-        entry: &Entry,
-        request: Request<Incoming>,
-    ) -> Result<Response<Body>, Failure> {
-        let mut request = route::upstream(request, &self.scheme)?;
+    /// A connection that takes another request. One that went away unnoticed is let go of.
+    async fn connected(&self, entry: &Entry) -> Result<(Lease, Sender), Failure> {
         for _ in 0..ATTEMPTS {
             let lease = self.pool.lease(entry).await.map_err(Failure::connect)?;
-            match lease.sender().try_send_request(request).await {
-                Ok(response) => return Ok(response.map(|body| Body::upstream(body, lease))),
-                Err(mut error) => match error.take_message() {
-                    Some(untouched) => {
-                        lease.discard();
-                        request = untouched;
-                    }
-                    None => return Err(Failure::upstream(entry, error.into_error())),
-                },
+            match lease.sender().ready().await {
+                Ok(sender) => return Ok((lease, sender)),
+                Err(_gone) => lease.discard(),
             }
         }
         Err(Status::unavailable(format!(
@@ -152,5 +144,27 @@ impl Proxy {
             entry.id, entry.address
         ))
         .into())
+    }
+
+    async fn send(
+        &self,
+        entry: &Entry,
+        lease: Lease,
+        mut sender: Sender,
+        request: Request<Incoming>,
+    ) -> Result<Response<Body>, Failure> {
+        let lost = |error| Failure::upstream(entry, error);
+        let (head, body) = request.into_parts();
+        let whole = body.is_end_stream();
+        let (response, stream) =
+            sender.send_request(Request::from_parts(head, ()), whole).map_err(lost)?;
+        if !whole {
+            let mut upload = Upload::new(body, stream);
+            // All of a small call is here already; what is not goes on by itself.
+            if futures::poll!(&mut upload).is_pending() {
+                self.pool.spawn(upload);
+            }
+        }
+        Ok(response.await.map_err(lost)?.map(|body| Body::upstream(body, lease)))
     }
 }

@@ -152,7 +152,6 @@ impl Pool {
 
     fn pick(&self, slot: &Arc<Slot>) -> Pick {
         let mut state = slot.state.lock();
-        state.open.retain(|connection| !connection.sender.is_closed());
         let streams = |connection: &Arc<Connection>| connection.streams.load(Ordering::Relaxed);
         let best = state.open.iter().min_by_key(|connection| streams(connection)).cloned();
         if let Some(connection) = &best
@@ -170,12 +169,17 @@ impl Pool {
     fn start_dialing(&self, slot: &Arc<Slot>) -> Dialing {
         let (answer, answered) = oneshot::channel();
         let task = open(slot.clone(), self.dialer.clone(), self.idle_timeout, answer);
+        self.spawn(task);
+        let stopped = DialError::new(&slot.entry, "the registry is stopping");
+        answered.map(|result| result.unwrap_or(Err(stopped))).boxed().shared()
+    }
+
+    /// Runs something for one stream that may outlive the call that began it.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let stop = self.stop.clone();
         self.tasks.spawn(async move {
             stop.run_until_cancelled(task).await;
         });
-        let stopped = DialError::new(&slot.entry, "the registry is stopping");
-        answered.map(|result| result.unwrap_or(Err(stopped))).boxed().shared()
     }
 
     /// Follows the directory, so that connections to controllers that moved or left are let go of

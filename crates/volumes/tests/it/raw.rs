@@ -120,11 +120,13 @@ async fn a_trailers_only_answer_stays_one_frame() {
 #[tokio::test]
 async fn a_reset_by_the_caller_reaches_the_controller_with_its_code() {
     let mut world = world().await;
-    let (_response, mut send) = world.client.send_request(head(), false).unwrap();
-    let (_request, mut respond) = soon(world.upstream.recv()).await.unwrap();
-    send.send_reset(Reason::CANCEL);
-    let reason = soon(std::future::poll_fn(|context| respond.poll_reset(context))).await.unwrap();
-    assert_eq!(reason, Reason::CANCEL);
+    for code in [Reason::CANCEL, Reason::ENHANCE_YOUR_CALM, Reason::INTERNAL_ERROR] {
+        let (_response, mut send) = world.client.send_request(head(), false).unwrap();
+        let (_request, mut respond) = soon(world.upstream.recv()).await.unwrap();
+        send.send_reset(code);
+        let reset = soon(std::future::poll_fn(|context| respond.poll_reset(context))).await;
+        assert_eq!(reset.unwrap(), code);
+    }
 }
 
 #[track_caller]
