@@ -88,6 +88,7 @@ fn run(target: &Target, program: &Path, folder: &Path, seconds: &str) -> Result<
         format!("-timeout={INPUT_SECONDS_MAX}"),
         "-print_final_stats=1".to_owned(),
         "-verbosity=0".to_owned(),
+        "-print_funcs=0".to_owned(),
     ]);
     let status = command.status().with_context(|| format!("run {}", program.display()))?;
     if !status.success() {
