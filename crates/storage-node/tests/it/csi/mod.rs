@@ -1,5 +1,6 @@
 //! The CSI driver over its socket, call by call, with the codes that the specification names.
 
+mod bad_input;
 mod conformance;
 mod controller;
 mod crash;
@@ -7,4 +8,5 @@ mod identity;
 mod node;
 mod remote;
 mod snapshots;
+mod suite;
 pub mod world;

@@ -1,12 +1,8 @@
 //! The driver on a controller that it reaches through the registry's proxy.
-use super::world::{NODE, start};
-use crate::world::{Disk, code, controller};
-use orrery_proto::oim::v0::{RegisterControllerRequest, registry_client::RegistryClient};
-use orrery_storage_node::service::{Endpoint, RemotePool};
-use orrery_volumes::{MemoryDirectory, ServeConfig, serve};
-use std::{fs, sync::Arc};
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use super::world::{Far, start};
+use crate::world::{Disk, code};
+use orrery_proto::csi::v1::ProbeRequest;
+use std::fs;
 use tonic::Code;
 
 /// proves: VOL-03
@@ -14,26 +10,14 @@ use tonic::Code;
 #[tokio::test]
 async fn a_volume_is_used_through_the_proxy_from_beginning_to_end() {
     let disk = Disk::new();
-    let controller = controller(&disk, None).await;
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let registry = Endpoint::new(&listener.local_addr().unwrap().to_string(), None);
-    let stop = CancellationToken::new();
-    let _stopped = stop.clone().drop_guard();
-    let directory = Arc::new(MemoryDirectory::default());
-    tokio::spawn(serve(listener, ServeConfig::default(), directory, stop));
-    let pool = Arc::new(RemotePool::new(&registry, NODE).unwrap());
-    let csi = start(disk, pool, |config| config);
+    let far = Far::start(&disk).await;
+    let csi = start(disk, far.pool(), |config| config);
 
-    let probe = csi.identity.clone().probe(orrery_proto::csi::v1::ProbeRequest {}).await;
+    let probe = csi.identity.clone().probe(ProbeRequest {}).await;
     assert_eq!(code(probe), Code::FailedPrecondition, "the controller is not registered yet");
     let request = super::world::new_volume("a");
     assert_eq!(code(csi.create_with(request).await), Code::Unavailable);
-    let entry = RegisterControllerRequest {
-        controller_id: NODE.into(),
-        address: controller.address.clone(),
-        ..RegisterControllerRequest::default()
-    };
-    RegistryClient::new(registry.channel()).register_controller(entry).await.unwrap();
+    far.register().await;
 
     let id = csi.create("a").await.volume_id;
     assert_eq!(csi.create("a").await.volume_id, id);

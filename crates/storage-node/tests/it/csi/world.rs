@@ -1,5 +1,5 @@
 //! A driver of its own for each test.
-use crate::world::Disk;
+use crate::world::{Controller, Disk, controller};
 use orrery_proto::csi::v1::{
     CapacityRange, ControllerPublishVolumeRequest, CreateVolumeRequest, NodePublishVolumeRequest,
     NodeStageVolumeRequest, NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest, Volume,
@@ -9,13 +9,15 @@ use orrery_proto::csi::v1::{
     node_client::NodeClient,
     volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume, access_mode::Mode},
 };
+use orrery_proto::oim::v0::{RegisterControllerRequest, registry_client::RegistryClient};
 use orrery_storage_node::{
     Pool,
     csi::{CsiConfig, driver},
-    service::{Endpoint, Listener, serve},
+    service::{Endpoint, Listener, RemotePool, serve},
 };
+use orrery_volumes::{MemoryDirectory, ServeConfig};
 use std::{path::PathBuf, sync::Arc};
-use tokio::net::UnixListener;
+use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{Status, transport::Channel};
 
@@ -38,6 +40,70 @@ pub async fn csi_with(change: impl FnOnce(CsiConfig) -> CsiConfig) -> Csi {
     let disk = Disk::new();
     let pool = Arc::new(disk.volumes(None).await);
     start(disk, pool, change)
+}
+
+/// A controller and the registry that it is registered with; both end with this.
+pub struct Far {
+    pub registry: Endpoint,
+    pub controller: Controller,
+    _stop: DropGuard,
+}
+
+impl Far {
+    /// The controller is not registered yet.
+    pub async fn start(disk: &Disk) -> Self {
+        let controller = controller(disk, None).await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let registry = Endpoint::new(&listener.local_addr().unwrap().to_string(), None);
+        let stop = CancellationToken::new();
+        let (directory, config) = (Arc::new(MemoryDirectory::default()), ServeConfig::default());
+        tokio::spawn(orrery_volumes::serve(listener, config, directory, stop.clone()));
+        Self { registry, controller, _stop: stop.drop_guard() }
+    }
+
+    pub async fn register(&self) {
+        let entry = RegisterControllerRequest {
+            controller_id: NODE.into(),
+            address: self.controller.address.clone(),
+            ..RegisterControllerRequest::default()
+        };
+        RegistryClient::new(self.registry.channel()).register_controller(entry).await.unwrap();
+    }
+
+    pub fn pool(&self) -> Arc<RemotePool> {
+        Arc::new(RemotePool::new(&self.registry, NODE).unwrap())
+    }
+}
+
+/// A registry whose controller is gone.
+pub struct Alone {
+    registry: Endpoint,
+    stop: DropGuard,
+}
+
+impl Far {
+    /// Ends the controller; its books and devices stay.
+    pub fn stop_controller(self) -> Alone {
+        let Self { registry, controller, _stop: stop } = self;
+        drop(controller);
+        Alone { registry, stop }
+    }
+}
+
+impl Alone {
+    pub async fn start_controller(self, disk: &Disk) -> Far {
+        let controller = controller(disk, None).await;
+        Far { registry: self.registry, controller, _stop: self.stop }
+    }
+}
+
+/// A driver whose volumes are those of a controller behind the registry's proxy.
+pub async fn remote(change: impl FnOnce(CsiConfig) -> CsiConfig) -> (Csi, Far) {
+    let disk = Disk::new();
+    let far = Far::start(&disk).await;
+    far.register().await;
+    let pool = far.pool();
+    (start(disk, pool, change), far)
 }
 
 /// Serves a driver for this pool on a socket in the disk's folder.
