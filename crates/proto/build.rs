@@ -29,6 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             ".orrery.core.v1.SecretSpec",
             ".orrery.fleet.v1.FileContent",
             ".orrery.hub.v1.Resource",
+            ".orrery.volumes.v1.CheckCephRequest",
         ])
         .compile_fds_with_config(compiler.file_descriptor_set(), config)?;
     Ok(())

@@ -1,6 +1,9 @@
 //! `Debug` of messages that carry secrets: it names the message and what it is about, and never a
 //! secret, so that nothing that is traced can leak one.
-use crate::{core::v1 as core, csi::v1 as csi, fleet::v1 as fleet, hub::v1 as hub, oim::v0 as oim};
+use crate::{
+    core::v1 as core, csi::v1 as csi, fleet::v1 as fleet, hub::v1 as hub, oim::v0 as oim,
+    volumes::v1 as volumes,
+};
 use std::fmt;
 
 impl fmt::Debug for fleet::FileContent {
@@ -13,6 +16,17 @@ impl fmt::Debug for oim::CephParams {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("CephParams")
             .field("user_id", &self.user_id)
+            .field("monitors", &self.monitors)
+            .field("pool", &self.pool)
+            .field("image", &self.image)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for volumes::CheckCephRequest {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("CheckCephRequest")
+            .field("user", &self.user)
             .field("monitors", &self.monitors)
             .field("pool", &self.pool)
             .field("image", &self.image)

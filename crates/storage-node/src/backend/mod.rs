@@ -73,6 +73,9 @@ pub trait Backend: Send + Sync + 'static {
     /// What there is and what is free; `None` where the data plane does not say.
     async fn capacity(&self, media: Media) -> Result<Option<Capacity>>;
 
+    /// The size of an image of Ceph, which is looked at without being mapped.
+    async fn look_at(&self, ceph: &CephImage) -> Result<Size>;
+
     /// Counts the connections to a data plane in another process. A change means that it may have been
     /// restarted and lost what it was told. `None` for a data plane that cannot be lost.
     fn generation(&self) -> Option<watch::Receiver<u64>> {

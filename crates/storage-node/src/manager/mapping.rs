@@ -4,7 +4,7 @@ use crate::{
     backend::Target,
     error::{Error, Result},
     ledger::MappingEntry,
-    volume::{Mapping, Params, VolumeName},
+    volume::{CephImage, Mapping, Params, Size, VolumeName},
 };
 
 impl Volumes {
@@ -33,6 +33,11 @@ impl Volumes {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// The size of an image of Ceph, whether it is mapped or not.
+    pub async fn look_at(&self, ceph: &CephImage) -> Result<Size> {
+        self.backend.look_at(ceph).await
     }
 
     /// Takes the device away; none being there is fine.

@@ -96,10 +96,14 @@ pub async fn run_csi(options: CsiOptions, tls: Tls, stop: CancellationToken) -> 
     let Some(registry) = options.registry else {
         let _state = lock(&options.storage.state)?;
         let volumes = Arc::new(open(&options.storage).await?);
+        let (endpoint, backend) = (&options.endpoint, volumes.backend());
+        tracing::info!(endpoint, backend, node = config.node_id, "CSI driver ready");
         let routes = driver(config, volumes.clone());
         tokio::join!(serve(listener, routes, stop.clone()), volumes.follow_backend(stop));
         return Ok(());
     };
+    let (endpoint, node) = (&options.endpoint, &config.node_id);
+    tracing::info!(endpoint, registry, node, "CSI driver ready");
     let registry = Endpoint::new(&registry, tls.client);
     let pool: Arc<dyn Pool> = Arc::new(RemotePool::new(&registry, &config.node_id)?);
     serve(listener, driver(config, pool), stop).await;

@@ -49,7 +49,7 @@ fn params(request: MapVolumeRequest) -> Result<Params> {
 
 /// Commas, colons and the like are how Ceph's own configuration strings are cut into parts, so they
 /// must not come in through a value.
-fn ceph_image(volume_id: &str, ceph: CephParams) -> Result<CephImage> {
+pub(super) fn ceph_image(volume_id: &str, ceph: CephParams) -> Result<CephImage> {
     let or =
         |value: String, default: &str| if value.is_empty() { default.to_owned() } else { value };
     let plain = |what: &str, value: String| {

@@ -1,15 +1,17 @@
 //! `orrery.volumes.v1.Pool`.
 use super::convert::{capacity_to, media_from, request_from, snapshot_to, volume_to};
+use super::oim::ceph_image;
 use crate::{
     Volumes,
     volume::{Size, VolumeName},
 };
+use orrery_proto::oim::v0::CephParams;
 use orrery_proto::volumes::v1::{
-    Capacity, CreateSnapshotRequest, CreateVolumeRequest, DeleteSnapshotRequest,
-    DeleteSnapshotResponse, DeleteVolumeRequest, DeleteVolumeResponse, GetCapacityRequest,
-    GetVolumeRequest, ListSnapshotsRequest, ListSnapshotsResponse, ListVolumesRequest,
-    ListVolumesResponse, ResizeVolumeRequest, SetLabelsRequest, Snapshot, Volume,
-    pool_server::Pool,
+    Capacity, CheckCephRequest, CheckCephResponse, CreateSnapshotRequest, CreateVolumeRequest,
+    DeleteSnapshotRequest, DeleteSnapshotResponse, DeleteVolumeRequest, DeleteVolumeResponse,
+    GetCapacityRequest, GetVolumeRequest, ListSnapshotsRequest, ListSnapshotsResponse,
+    ListVolumesRequest, ListVolumesResponse, ResizeVolumeRequest, SetLabelsRequest, Snapshot,
+    Volume, pool_server::Pool,
 };
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
@@ -91,5 +93,11 @@ impl Pool for PoolService {
     async fn get_capacity(&self, request: Request<GetCapacityRequest>) -> Answer<Capacity> {
         let capacity = self.volumes.capacity(media_from(request.into_inner().media)?).await?;
         Ok(Response::new(capacity_to(capacity)))
+    }
+    async fn check_ceph(&self, request: Request<CheckCephRequest>) -> Answer<CheckCephResponse> {
+        let CheckCephRequest { secret, user, monitors, pool, image } = request.into_inner();
+        let params = CephParams { secret, user_id: user, monitors, pool, image };
+        let size = self.volumes.look_at(&ceph_image("", params)?).await?;
+        Ok(Response::new(CheckCephResponse { size_bytes: size.to_i64() }))
     }
 }

@@ -182,3 +182,44 @@ async fn a_daemon_that_is_not_there_is_unavailable() {
     assert_eq!(error.code(), Code::Unavailable);
     assert!(error.to_string().contains("qmp.sock"), "{error}");
 }
+
+/// The daemon stands still while it is asked, and then dies.
+///
+/// proves: VOL-05
+#[tokio::test]
+async fn a_daemon_that_dies_in_the_middle_of_a_copy_leaves_no_copy() {
+    let folder = TempDir::new().unwrap();
+    let daemon = Daemon::start(folder.path()).await;
+    let export = Export::Nbd { socket: folder.path().join("nbd.sock") };
+    let volumes = volumes(folder.path(), export).await;
+    volumes.create(request("a", 4 << 20)).await.unwrap();
+    let mapping = volumes.map(&name("a"), Params::Provisioned).await.unwrap();
+    assert!(io(&mapping.device, "write -P 0x5a 1M 4096").contains("wrote 4096"));
+    let id = rustix::process::Pid::from_child(&daemon.0);
+    rustix::process::kill_process(id, rustix::process::Signal::STOP).unwrap();
+    let taking = volumes.clone();
+    let taking = tokio::spawn(async move {
+        taking.create_snapshot(&name("snap"), &name("a"), Labels::new()).await
+    });
+    // What it is about to do is written down before it is done.
+    let intent = folder.path().join("books/snapshots/snap.json");
+    let begun = async {
+        while !intent.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), begun).await.expect("it begins");
+    drop(daemon);
+    let failed = taking.await.unwrap().unwrap_err();
+    assert_eq!(failed.code(), Code::Unavailable, "{failed}");
+    assert_eq!(volumes.list_snapshots().await.unwrap(), []);
+    assert!(!intent.exists() && !folder.path().join("images/a.snap").exists());
+
+    let _daemon = Daemon::start(folder.path()).await;
+    volumes.recover().await.unwrap();
+    let snapshot = volumes.create_snapshot(&name("snap"), &name("a"), Labels::new()).await;
+    assert_eq!(snapshot.unwrap().size.bytes(), 4 << 20);
+    let copy = fs::read(folder.path().join("images/snap.snap")).unwrap();
+    assert_eq!((copy.len(), copy[1 << 20]), (4 << 20, 0x5a));
+    volumes.unmap(&name("a")).await.unwrap();
+}

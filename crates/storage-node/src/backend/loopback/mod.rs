@@ -13,7 +13,7 @@ mod ioctl;
 use super::{Backend, Image, Target, files::Files, image};
 use crate::{
     error::{Doing, Error, Result, blocking},
-    volume::{Capacity, Mapping, Media, Size, VolumeName},
+    volume::{Capacity, CephImage, Mapping, Media, Size, VolumeName},
 };
 use device::Device;
 use std::path::{Path, PathBuf};
@@ -43,9 +43,7 @@ impl Loopback {
     fn target(&self, target: &Target) -> Result<PathBuf> {
         match target {
             Target::Image(image) => Ok(self.files.path(image)),
-            Target::Ceph(_) => Err(Error::Unsupported(
-                "the loop backend has no Ceph client: use the qemu or spdk backend".to_owned(),
-            )),
+            Target::Ceph(_) => Err(no_ceph()),
         }
     }
 
@@ -147,4 +145,13 @@ impl Backend for Loopback {
     async fn capacity(&self, media: Media) -> Result<Option<Capacity>> {
         self.files.capacity(media).map(Some)
     }
+
+    async fn look_at(&self, _: &CephImage) -> Result<Size> {
+        Err(no_ceph())
+    }
+}
+
+fn no_ceph() -> Error {
+    let message = "the loop backend has no Ceph client: use the qemu or spdk backend";
+    Error::Unsupported(message.to_owned())
 }

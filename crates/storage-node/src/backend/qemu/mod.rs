@@ -9,6 +9,7 @@
 //! The daemon is asked what there is every time. The slot is a part of the export's name, so it is
 //! known after a restart of the controller; after one of the daemon, everything is added again.
 
+mod ceph;
 mod export;
 mod nodes;
 mod qmp;
@@ -16,7 +17,7 @@ mod qmp;
 use super::{Backend, Image, Target, files::Files, image, json::Link};
 use crate::{
     error::{Error, Result, blocking},
-    volume::{Capacity, Mapping, Media, Size, VolumeName},
+    volume::{Capacity, CephImage, Mapping, Media, Size, VolumeName},
 };
 use qmp::Qmp;
 use serde_json::Value;
@@ -53,12 +54,15 @@ pub struct Qemu {
     link: Link<Qmp>,
     files: Files,
     export: Export,
+    /// Held while an image is looked at.
+    looking: tokio::sync::Mutex<()>,
 }
 
 impl Qemu {
     pub fn open(config: QemuConfig) -> Result<Self> {
         let files = Files::open(&config.images, &config.memory)?;
-        Ok(Self { link: Link::new(Qmp, config.socket), files, export: config.export })
+        let link = Link::new(Qmp, config.socket);
+        Ok(Self { link, files, export: config.export, looking: Default::default() })
     }
 
     async fn call(&self, command: &str, arguments: Value) -> Result<Value> {
@@ -142,6 +146,10 @@ impl Backend for Qemu {
 
     async fn capacity(&self, media: Media) -> Result<Option<Capacity>> {
         self.files.capacity(media).map(Some)
+    }
+
+    async fn look_at(&self, ceph: &CephImage) -> Result<Size> {
+        self.look_at_image(ceph).await
     }
 
     fn generation(&self) -> Option<watch::Receiver<u64>> {

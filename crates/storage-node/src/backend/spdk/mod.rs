@@ -23,6 +23,8 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use tokio::sync::watch;
 
+/// The device of an image that is only looked at.
+const LOOK: &str = "orrery-look";
 /// The block size of the devices that are made here; sizes are multiples of it.
 const BLOCK_BYTES: u64 = 512;
 
@@ -53,6 +55,8 @@ pub struct Slot {
 pub struct Spdk {
     link: Link<JsonRpc>,
     vhost: Vhost,
+    /// Held while an image is looked at.
+    looking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -64,7 +68,8 @@ struct Bdev {
 
 impl Spdk {
     pub fn new(config: SpdkConfig) -> Self {
-        Self { link: Link::new(JsonRpc, config.socket), vhost: config.vhost }
+        let link = Link::new(JsonRpc, config.socket);
+        Self { link, vhost: config.vhost, looking: Default::default() }
     }
 
     async fn call(&self, method: &str, params: Value) -> Result<Value> {
@@ -100,7 +105,28 @@ impl Spdk {
             "block_size": BLOCK_BYTES,
             "config": { "mon_host": ceph.monitors, "key": ceph.secret.reveal() },
         });
-        exists_is_fine(self.call("bdev_rbd_create", params).await)
+        let made = exists_is_fine(self.call("bdev_rbd_create", params).await);
+        made.map_err(|error| meaning(ceph, error))
+    }
+
+    async fn remove_rbd(&self, name: &VolumeName) -> Result<()> {
+        absent_is_fine(self.call("bdev_rbd_delete", json!({ "name": name.as_str() })).await)
+    }
+}
+
+/// What it means that SPDK cannot open an image.
+fn meaning(ceph: &CephImage, error: Error) -> Error {
+    let CephImage { user, monitors, pool, image, .. } = ceph;
+    match error {
+        Error::NotFound { .. } => Error::Missing(format!(
+            "Ceph at {monitors} has no image {pool}/{image}: make it with rbd create {pool}/{image}, \
+             or name another"
+        )),
+        Error::Denied(_) => Error::Denied(format!(
+            "Ceph at {monitors} does not let client.{user} use {pool}/{image}: check its key, and its \
+             rights with ceph auth get client.{user}"
+        )),
+        other => other,
     }
 }
 
@@ -187,7 +213,7 @@ impl Backend for Spdk {
         };
         if let (Err(_), Target::Ceph(_)) = (&mapped, target) {
             // Nothing half done; if SPDK is gone, so is the device.
-            let _ = self.call("bdev_rbd_delete", json!({ "name": name.as_str() })).await;
+            let _ = self.remove_rbd(name).await;
         }
         mapped
     }
@@ -199,10 +225,7 @@ impl Backend for Spdk {
         }
         match target {
             Target::Image(_) => Ok(()),
-            Target::Ceph(_) => {
-                let params = json!({ "name": name.as_str() });
-                absent_is_fine(self.call("bdev_rbd_delete", params).await)
-            }
+            Target::Ceph(_) => self.remove_rbd(name).await,
         }
     }
 
@@ -223,6 +246,18 @@ impl Backend for Spdk {
 
     async fn capacity(&self, _: Media) -> Result<Option<Capacity>> {
         Ok(None)
+    }
+
+    async fn look_at(&self, ceph: &CephImage) -> Result<Size> {
+        let name = VolumeName::parse(LOOK)?;
+        let _one_at_a_time = self.looking.lock().await;
+        // What an attempt left behind that was interrupted.
+        self.remove_rbd(&name).await?;
+        self.ensure_rbd(&name, ceph).await?;
+        let found = self.bdevs(Some(&name)).await;
+        self.remove_rbd(&name).await?;
+        let bytes = found?.first().map(|bdev| bdev.block_size * bdev.num_blocks);
+        Size::try_from(bytes.ok_or_else(|| Error::not_found("device in SPDK:", LOOK))?)
     }
 
     fn generation(&self) -> Option<watch::Receiver<u64>> {

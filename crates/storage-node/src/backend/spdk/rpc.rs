@@ -40,6 +40,7 @@ fn error_of(method: &str, code: i64, message: &str) -> Error {
     match (code, message) {
         (-17, _) | (-32602, "File exists") => Error::Conflict(text),
         (-19 | -2, _) | (-32602, "No such device") => Error::not_found("device in SPDK:", text),
+        (-1 | -13, _) => Error::Denied(text),
         (-16, _) | (-32602, "Device or resource busy") => Error::InUse(text),
         (-12 | -28, _) | (-32602, "No space left on device") => Error::Exhausted(text),
         (-32601, _) => Error::Unsupported(text),
@@ -69,6 +70,7 @@ mod tests {
         };
         check(-17, "File exists", Code::AlreadyExists);
         check(-19, "No such device", Code::NotFound);
+        check(-13, "Permission denied", Code::PermissionDenied);
         check(-12, "Cannot allocate memory", Code::ResourceExhausted);
         check(-32601, "Method not found", Code::FailedPrecondition);
         check(-32602, "File exists", Code::AlreadyExists);

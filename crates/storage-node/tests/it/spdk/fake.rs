@@ -28,6 +28,7 @@ struct State {
     scsi_controller: Option<String>,
     blk_controllers: BTreeMap<String, String>,
     fail_next: HashMap<String, (i64, String)>,
+    die_at: Option<String>,
     calls: Vec<(String, Value)>,
     connections: CancellationToken,
 }
@@ -82,6 +83,11 @@ impl Fake {
         self.state.lock().fail_next.insert(method.to_owned(), (code, message.to_owned()));
     }
 
+    /// The next call of this method is the last thing it hears before it is restarted.
+    pub fn die_at(&self, method: &str) {
+        self.state.lock().die_at = Some(method.to_owned());
+    }
+
     /// The parameters of the last call of a method.
     pub fn last(&self, method: &str) -> Option<Value> {
         let state = self.state.lock();
@@ -96,7 +102,8 @@ async fn talk(mut stream: UnixStream, state: Arc<Mutex<State>>, delivery: Delive
         let mut requests = serde_json::Deserializer::from_slice(&text).into_iter::<Value>();
         let mut answers = Vec::new();
         while let Some(Ok(request)) = requests.next() {
-            answers.extend(answer(&state, &request).to_string().into_bytes());
+            let Some(answer) = answer(&state, &request) else { return };
+            answers.extend(answer.to_string().into_bytes());
         }
         let done = requests.byte_offset();
         text.drain(..done);
@@ -122,19 +129,25 @@ async fn deliver(stream: &mut UnixStream, answers: &[u8], delivery: Delivery) {
     drop(written);
 }
 
-fn answer(state: &Mutex<State>, request: &Value) -> Value {
+/// Nothing if it dies of the request.
+fn answer(state: &Mutex<State>, request: &Value) -> Option<Value> {
     let method = request["method"].as_str().unwrap_or_default();
     let mut state = state.lock();
+    if state.die_at.as_deref() == Some(method) {
+        std::mem::take(&mut *state).connections.cancel();
+        return None;
+    }
     state.calls.push((method.to_owned(), request["params"].clone()));
     if let Some((code, message)) = state.fail_next.remove(method) {
-        return json!({ "jsonrpc": "2.0", "id": request["id"], "error": { "code": code, "message": message } });
+        let error = json!({ "code": code, "message": message });
+        return Some(json!({ "jsonrpc": "2.0", "id": request["id"], "error": error }));
     }
-    match state.call(method, &request["params"]) {
+    Some(match state.call(method, &request["params"]) {
         Ok(result) => json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }),
         Err((code, message)) => {
             json!({ "jsonrpc": "2.0", "id": request["id"], "error": { "code": code, "message": message } })
         }
-    }
+    })
 }
 
 impl State {

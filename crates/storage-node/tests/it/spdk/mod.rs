@@ -59,14 +59,18 @@ impl World {
     }
 }
 
-fn ceph() -> Params {
-    Params::Ceph(CephImage {
+fn image() -> CephImage {
+    CephImage {
         user: "admin".into(),
         secret: Secret::new("hunter2"),
         monitors: "mon:6789".into(),
         pool: "rbd".into(),
         image: "disk".into(),
-    })
+    }
+}
+
+fn ceph() -> Params {
+    Params::Ceph(image())
 }
 
 /// proves: VOL-05
@@ -187,4 +191,43 @@ async fn errors_keep_their_meaning() {
     std::fs::remove_file(world.folder.path().join("spdk.sock")).unwrap();
     assert_eq!(world.provision("b").await.unwrap_err().code(), Code::Unavailable);
     assert_eq!(code(Err::<(), _>(world.map("a").await.unwrap_err().into())), Code::Unavailable);
+}
+
+/// proves: VOL-07
+#[tokio::test]
+async fn an_image_is_looked_at_and_what_is_wrong_with_it_is_said() {
+    let world = world(scsi(), Delivery::Whole).await;
+    assert_eq!(world.volumes.look_at(&image()).await.unwrap().bytes(), 1 << 30);
+    for (number, text, expect) in [
+        (-2, "No such file or directory", Code::NotFound),
+        (-13, "Permission denied", Code::PermissionDenied),
+        (-1, "Operation not permitted", Code::PermissionDenied),
+    ] {
+        world.fake.fail_next("bdev_rbd_create", number, text);
+        let error = world.volumes.look_at(&image()).await.unwrap_err();
+        assert_eq!(error.code(), expect, "{error}");
+        let said = error.to_string();
+        assert!(said.contains("rbd/disk") && !said.contains("hunter2"), "{said}");
+    }
+    assert!(!world.fake.has_bdev("orrery-look"), "nothing is left behind");
+}
+
+/// It is restarted by the very call that it was asked for, with everything that it had.
+///
+/// proves: VOL-05
+#[tokio::test]
+async fn a_daemon_that_dies_in_the_middle_leaves_nothing_half_done() {
+    for method in ["bdev_rbd_create", "vhost_get_controllers", "vhost_scsi_controller_add_target"] {
+        let world = world(scsi(), Delivery::Whole).await;
+        world.fake.die_at(method);
+        let first = world.volumes.map(&name("vol"), ceph()).await;
+        if let Err(error) = &first {
+            assert!(!error.to_string().contains("hunter2"), "{error}");
+        }
+        let mapping = world.volumes.map(&name("vol"), ceph()).await.unwrap();
+        assert_eq!(mapping.scsi, "0:0", "{method}");
+        assert!(world.fake.has_target("vol"), "{method}");
+        world.volumes.unmap(&name("vol")).await.unwrap();
+        assert!(!world.fake.has_bdev("vol"), "{method}");
+    }
 }
