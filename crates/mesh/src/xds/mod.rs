@@ -12,15 +12,19 @@
 mod fake;
 pub mod kind;
 pub mod mailbox;
+pub mod progress;
+pub mod request;
 pub mod resource;
 pub mod session;
 pub mod subscription;
 
 pub use kind::Kind;
 pub use mailbox::{Mailbox, Pending};
+pub use progress::{Nack, Progress};
+pub use request::{Protocol, Request};
 pub use resource::Resource;
 pub use session::{Push, Session};
-pub use subscription::{Nack, Progress, Protocol, Request, Subscription};
+pub use subscription::Subscription;
 
 use std::sync::Arc;
 

@@ -9,8 +9,10 @@
 //! one that went while the client was away. A cluster that was sent is followed by its endpoints, changed or not: a client that got a changed
 //! cluster warms it up and waits for them.
 use super::kind::Kind;
+use super::progress::Progress;
+use super::request::{Protocol, Request};
 use super::resource::Resource;
-use super::subscription::{Progress, Protocol, Request, Subscription};
+use super::subscription::Subscription;
 use super::{Pending, View};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};

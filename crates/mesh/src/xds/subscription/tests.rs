@@ -1,5 +1,6 @@
 use super::*;
 use crate::xds::fake::FakeView;
+use std::time::Duration;
 
 /// One kind of one client, driven by short texts.
 struct Table {
