@@ -77,6 +77,12 @@ pub fn cluster(
     Resource::encode(Kind::Cluster, destination.shared(), &message)
 }
 
+/// A cluster without a setting; `None` where that is not how clusters of this destination are called.
+pub fn stand_in(destination: &Destination, called: &str) -> Option<Resource> {
+    let is_name = destination.to_string() == called;
+    is_name.then(|| cluster(destination, &ClusterSettings::default(), None))
+}
+
 /// What a cluster whose instances speak HTTP/2 must be told; others are not.
 pub fn protocol_options(protocol: AppProtocol) -> HashMap<String, Any> {
     let options = match protocol {

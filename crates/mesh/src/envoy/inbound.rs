@@ -135,6 +135,11 @@ pub fn local_cluster(app: SocketAddr, port: Option<&PortName>, protocol: AppProt
     Resource::encode(Kind::Cluster, name.into(), &message)
 }
 
+/// Whether a cluster is the instance itself, at whichever port.
+pub fn is_local(cluster: &str) -> bool {
+    cluster.strip_prefix(LOCAL).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+}
+
 /// Without a limit of time: the side of the caller knows how long a request may take.
 fn everything_to(cluster: &str) -> route::VirtualHost {
     let action = route::RouteAction {

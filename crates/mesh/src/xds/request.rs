@@ -16,6 +16,8 @@ pub struct Request {
     pub unsubscribe: Vec<String>,
     /// Delta only, on the first request: what the client still holds from an earlier stream.
     pub held: Vec<(String, u64)>,
+    /// State of the world only: the version of what the client accepted last, be it on an earlier stream.
+    pub version: Option<u64>,
     /// The answer this request speaks of; empty if it speaks of none.
     pub nonce: String,
     /// Why the client refused that answer, in its own words.

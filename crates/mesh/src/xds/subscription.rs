@@ -191,7 +191,7 @@ impl Subscription {
         }
     }
 
-    fn wants(&self, name: &Arc<str>) -> bool {
+    pub fn wants(&self, name: &Arc<str>) -> bool {
         self.wildcard || self.names.contains(name)
     }
 
@@ -217,6 +217,9 @@ impl Subscription {
         let (mut changed, mut removed) = (Vec::new(), Vec::new());
         for name in candidates {
             let held = self.sent.get(&name);
+            if view.is_kept(self.kind, &name, held.is_some()) && !self.again.contains(&name) {
+                continue;
+            }
             match view.get(self.kind, &name) {
                 Some(resource) => {
                     let is_new = held != Some(&Some(resource.version));

@@ -30,6 +30,9 @@ impl Subscription {
         let gone: Vec<Arc<str>> = self.names.difference(&names).cloned().collect();
         self.names = names;
         gone.iter().for_each(|name| self.let_go(name));
+        if !self.wildcard {
+            self.let_go_of_others();
+        }
         self.mark(&added, None);
         !added.is_empty() || !gone.is_empty()
     }
@@ -62,10 +65,7 @@ impl Subscription {
         }
         if explicit(&request.unsubscribe) && self.wildcard {
             self.wildcard = false;
-            let kept = self.names.clone();
-            let gone: Vec<_> =
-                self.sent.keys().filter(|name| !kept.contains(*name)).cloned().collect();
-            gone.iter().for_each(|name| self.let_go(name));
+            self.let_go_of_others();
         }
         for (name, version) in request.held.iter().filter(|_| is_first) {
             self.set_sent(name.as_str().into(), Some(*version));
@@ -76,5 +76,12 @@ impl Subscription {
         }
         self.mark(&added, None);
         !added.is_empty() || !request.unsubscribe.is_empty()
+    }
+
+    /// Whoever no longer asks for everything has no more than it names.
+    fn let_go_of_others(&mut self) {
+        let others = self.sent.keys().filter(|name| !self.names.contains(*name));
+        let others: Vec<Arc<str>> = others.cloned().collect();
+        others.iter().for_each(|name| self.let_go(name));
     }
 }
