@@ -24,8 +24,9 @@ pub struct Origin<'a> {
     pub trust_domain: Option<&'a TrustDomain>,
 }
 
-/// Clusters are the same for every group: each is encoded when its settings change, and then shared.
-type ClusterCache = HashMap<Destination, (ClusterSettings, Arc<Resource>)>;
+/// Clusters are the same for every group, but for those that say who calls: each is encoded when its settings
+/// change, and then shared.
+type ClusterCache = HashMap<(Destination, Option<ServiceName>), (ClusterSettings, Arc<Resource>)>;
 
 /// A project, and a source that some target names.
 type ConfigKey = (String, Option<ServiceName>);
@@ -77,7 +78,8 @@ impl Prepared {
         snapshot.put(Kind::Listener, Arc::new(envoy::outbound_listener(sides.outbound)));
         for host in put_connections(&mut snapshot, &plan, &sides.connect) {
             for destination in host.destinations() {
-                let settings = settings(&self.declared, destination);
+                let mut settings = settings(&self.declared, destination);
+                settings.caller = settings.encrypted.then(|| key.service.clone());
                 let cluster = cached(&mut self.clusters, destination, settings, origin);
                 snapshot.put(Kind::Cluster, cluster);
             }
@@ -181,13 +183,14 @@ fn cached(
     settings: ClusterSettings,
     origin: Origin<'_>,
 ) -> Arc<Resource> {
-    if let Some((known, resource)) = cache.get(destination)
+    let key = (destination.clone(), settings.caller.clone());
+    if let Some((known, resource)) = cache.get(&key)
         && *known == settings
     {
         return Arc::clone(resource);
     }
     let resource = Arc::new(envoy::cluster(destination, &settings, origin.trust_domain));
-    cache.insert(destination.clone(), (settings, Arc::clone(&resource)));
+    cache.insert(key, (settings, Arc::clone(&resource)));
     resource
 }
 
@@ -196,6 +199,7 @@ fn settings(declared: &Declared, at: &Destination) -> ClusterSettings {
     let Some(service) = declared.service(&at.service) else { return ClusterSettings::default() };
     ClusterSettings {
         encrypted: service.encrypted,
+        caller: None,
         protocol: declared.protocol(at).unwrap_or_default(),
         traffic: service.traffic.clone(),
     }
