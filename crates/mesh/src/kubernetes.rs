@@ -1,6 +1,6 @@
 //! A Kubernetes cluster: how to reach it, and how to follow a kind there. What the objects mean is the
 //! business of whoever follows them.
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::StreamExt as _;
 use kube::Config;
 use kube::api::{Api, DynamicObject};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -15,6 +15,9 @@ pub use kube::Client;
 
 /// How often is looked whether a kind that a cluster does not serve is there by now.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
+/// How long after it was taken away.
+const FIND_AGAIN: Duration = Duration::from_secs(1);
 
 /// Reaches a cluster as a kubeconfig says, with its current context.
 pub async fn client(kubeconfig: &Path) -> Result<Client, String> {
@@ -45,8 +48,10 @@ pub async fn follow(
     loop {
         match served(&client, group, versions, kind).await {
             Ok(Some((version, resource))) => {
-                // Ends only where the stream does, which a watcher's does not.
+                // Ends when the kind is no longer served, in this version.
                 watch(client.clone(), resource, |told| take(&version, told)).await;
+                tokio::time::sleep(FIND_AGAIN).await;
+                continue;
             }
             Ok(None) => take("", Told::All(Vec::new())),
             Err(error) => take("", Told::Failed(error)),
@@ -74,8 +79,7 @@ async fn served(
 
 async fn watch(client: Client, resource: ApiResource, mut take: impl FnMut(Told)) {
     let api: Api<DynamicObject> = Api::all_with(client, &resource);
-    let events = watcher(api, watcher::Config::default()).default_backoff();
-    let mut events = events.map_err(|error| error.to_string()).boxed();
+    let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
     let mut listed = Vec::new();
     while let Some(event) = events.next().await {
         match event {
@@ -84,7 +88,17 @@ async fn watch(client: Client, resource: ApiResource, mut take: impl FnMut(Told)
             Ok(Event::InitDone) => take(Told::All(std::mem::take(&mut listed))),
             Ok(Event::Apply(object)) => take(Told::Put(object)),
             Ok(Event::Delete(object)) => take(Told::Gone(object)),
-            Err(error) => take(Told::Failed(error)),
+            Err(error) if is_not_served(&error) => return,
+            Err(error) => take(Told::Failed(error.to_string())),
         }
+    }
+}
+
+/// Somebody took the definition of the kind away, or this version of it.
+fn is_not_served(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.code == 404,
+        _ => false,
     }
 }

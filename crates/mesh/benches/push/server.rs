@@ -4,11 +4,13 @@ use orrery_mesh::Peer;
 use orrery_mesh::address::Endpoint;
 use orrery_mesh::catalog::{Catalog as _, CatalogParts, ServiceCatalog};
 use orrery_mesh::control::{Control, Options};
-use orrery_mesh::grpc::EndpointService;
+use orrery_mesh::grpc::{AggregatedService, EndpointService};
 use orrery_mesh::names::ServiceName;
 use orrery_mesh::providers::MemoryProvider;
 use orrery_mesh::secrets::MemorySecrets;
-use orrery_mesh::topology::{MemoryTopology, Service, TrafficSettings};
+use orrery_mesh::topology::{
+    Backend, MemoryTopology, Service, TrafficSettings, TrafficSplit, TrafficTarget,
+};
 use std::net::SocketAddr;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -28,7 +30,23 @@ pub fn service(number: usize) -> ServiceName {
     format!("mesh/s{number}").parse().expect("a service name")
 }
 
-/// Serves until stdin ends; each line on it moves one endpoint of the first service.
+/// What is asked of the server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// One of the first service moves.
+    Endpoint,
+    /// The first service is divided in another way.
+    Split,
+    /// The second service may be called by one more, or one less.
+    Target,
+}
+
+impl Change {
+    const ALL: [(Self, &'static str); 3] =
+        [(Self::Endpoint, "endpoint"), (Self::Split, "split"), (Self::Target, "target")];
+}
+
+/// Serves until stdin ends; each line on it says what to change.
 pub async fn serve(services: usize, endpoints: u16) -> Result<()> {
     let topology = Arc::new(MemoryTopology::default());
     let provider = Arc::new(MemoryProvider::new("bench"));
@@ -42,7 +60,7 @@ pub async fn serve(services: usize, endpoints: u16) -> Result<()> {
         provider.set(&service(number), at(1, endpoints));
     }
     let catalog = ServiceCatalog::new(CatalogParts {
-        topology,
+        topology: topology.clone(),
         providers: vec![provider.clone()],
         secrets: Arc::new(MemorySecrets::default()),
     });
@@ -60,15 +78,49 @@ pub async fn serve(services: usize, endpoints: u16) -> Result<()> {
     });
     let serving = tonic::transport::Server::builder()
         .layer(plain)
-        .add_service(EndpointService::new(control, stop.clone()))
+        .add_service(EndpointService::new(control.clone(), stop.clone()))
+        .add_service(AggregatedService::new(control, stop.clone()))
         .serve_with_incoming(TcpListenerStream::new(listener));
     tasks.spawn(async move { serving.await.expect("serve") });
+    declare(&topology, Change::Split, 1);
+    declare(&topology, Change::Target, 1);
     let orders = tokio::task::spawn_blocking(move || {
-        for (port, _) in (2..).zip(std::io::stdin().lines()) {
-            provider.set(&service(0), at(port, endpoints));
+        let mut numbers = [1_u16; Change::ALL.len()];
+        for line in std::io::stdin().lines().map_while(Result::ok) {
+            let Some(index) = Change::ALL.iter().position(|(_, word)| *word == line) else {
+                return;
+            };
+            numbers[index] += 1;
+            let (change, number) = (Change::ALL[index].0, numbers[index]);
+            match change {
+                Change::Endpoint => provider.set(&service(0), at(number, endpoints)),
+                Change::Split | Change::Target => declare(&topology, change, number),
+            }
         }
     });
     orders.await.context("take orders")
+}
+
+fn declare(topology: &MemoryTopology, change: Change, number: u16) {
+    match change {
+        Change::Endpoint => {}
+        Change::Split => topology.put_split(TrafficSplit {
+            name: "split".to_owned(),
+            root: service(0),
+            backends: [(4, 1), (5, u32::from(number))]
+                .map(|(backend, weight)| Backend { service: service(backend), weight })
+                .into(),
+            matches: Vec::new(),
+        }),
+        Change::Target => topology.put_target(TrafficTarget {
+            name: "target".to_owned(),
+            destination: service(1),
+            sources: (2..=2 + usize::from(number % 2)).map(service).collect(),
+            ports: None,
+            rules: None,
+            connections: false,
+        }),
+    }
 }
 
 /// Only the first of the endpoints moves.
@@ -101,8 +153,10 @@ impl Server {
         Ok(Self { address, child, orders, _output: output })
     }
 
-    pub async fn change(&mut self) -> Result<()> {
-        self.orders.write_all(b"change\n").await.context("ask for a change")
+    pub async fn change(&mut self, change: Change) -> Result<()> {
+        let word = Change::ALL.into_iter().find(|(one, _)| *one == change);
+        let line = format!("{}\n", word.map(|(_, word)| word).unwrap_or_default());
+        self.orders.write_all(line.as_bytes()).await.context("ask for a change")
     }
 
     /// User and system time so far.

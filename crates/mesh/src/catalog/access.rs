@@ -12,15 +12,16 @@ pub enum Access {
 }
 
 /// What the targets of a destination allow. Open where none governs; closed to all but the named where one does, on every port. Targets add
-/// up. A port that takes anything is open or closed: rules about requests say nothing of it.
+/// up. `None` as the source is somebody whom none names. A port that takes anything is open or closed: rules about requests say nothing of it.
 pub fn access(
-    source: &ServiceName,
+    source: Option<&ServiceName>,
     port: Option<&ServicePort>,
     targets: &[TrafficTarget],
 ) -> Access {
     let mut only = Vec::new();
     for target in targets {
-        if !target.sources.contains(source) || !target.opens(port) {
+        let is_meant = source.is_some_and(|source| target.sources.contains(source));
+        if !is_meant || !target.opens(port) {
             continue;
         }
         let has_requests = port.is_none_or(|port| port.protocol.has_requests());
@@ -80,9 +81,9 @@ mod tests {
     #[track_caller]
     fn check_at(port: &ServicePort, targets: &str, expect: Access) {
         let targets: Vec<_> = targets.split_whitespace().map(mk_target).collect();
-        assert_eq!(access(&name("a"), Some(port), &targets), expect);
+        assert_eq!(access(Some(&name("a")), Some(port), &targets), expect);
         let turned: Vec<_> = targets.iter().rev().cloned().collect();
-        let allowed = access(&name("a"), Some(port), &turned) != Access::Nothing;
+        let allowed = access(Some(&name("a")), Some(port), &turned) != Access::Nothing;
         assert_eq!(allowed, expect != Access::Nothing, "the order of targets must not matter");
     }
 

@@ -56,9 +56,28 @@ impl Declared {
             let is_void = target.sources.is_empty() || rules.as_ref().is_some_and(Vec::is_empty);
             (!is_void).then(|| Grant { sources: target.sources.clone(), rules })
         });
-        let admittance = Admittance::Only(grants.collect());
-        Some(InboundPlan { encrypted, protocol, admittance })
+        let mut grants: Vec<Grant> = grants.collect();
+        let check = service.and_then(|service| service.traffic.health_check.as_ref());
+        let path =
+            check.and_then(|check| check.path.as_deref()).filter(|_| protocol.has_requests());
+        grants.extend(path.and_then(|path| may_check(path, &grants)));
+        Some(InboundPlan { encrypted, protocol, admittance: Admittance::Only(grants) })
     }
+}
+
+/// Whoever may ask for something may ask whether the instance is well: its proxy does so, and would find
+/// every instance unwell. Nothing where the grants allow it anyhow.
+fn may_check(path: &str, grants: &[Grant]) -> Option<Grant> {
+    let limited = grants.iter().filter(|grant| grant.rules.is_some());
+    let sources: BTreeSet<ServiceName> =
+        limited.flat_map(|grant| &grant.sources).cloned().collect();
+    let path = path.split(['?', '#']).next().unwrap_or(path);
+    let rule = HttpMatch {
+        path_regex: Some(format!("{}$", regex::escape(path))),
+        methods: ["GET".to_owned()].into(),
+        ..HttpMatch::default()
+    };
+    (!sources.is_empty()).then(|| Grant { sources, rules: Some(vec![rule]) })
 }
 
 fn usable(rules: &[HttpMatch]) -> Vec<HttpMatch> {
@@ -68,7 +87,10 @@ fn usable(rules: &[HttpMatch]) -> Vec<HttpMatch> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::{MemoryTopology, Service, ServicePort, TrafficSettings, TrafficTarget};
+    use crate::topology::{
+        HealthCheck, MemoryTopology, Service, ServicePort, TrafficSettings, TrafficTarget,
+    };
+    use std::time::Duration;
 
     fn name(text: &str) -> ServiceName {
         text.parse().unwrap()
@@ -111,6 +133,49 @@ mod tests {
         check(&[(&["web"], Some(&[]))], Some(&[]));
         check(&[(&["web"], Some(&["/("]))], Some(&[]));
         check(&[(&["web"], Some(&["/(", "/a"])), (&["bank"], None)], Some(&[1, 0]));
+    }
+
+    /// proves: MSH-07
+    #[test]
+    fn whoever_may_ask_for_something_may_check_the_health() {
+        let topology = MemoryTopology::default();
+        let check = HealthCheck {
+            path: Some("/health.z?deep=1".to_owned()),
+            interval: Duration::from_secs(1),
+            timeout: Duration::from_secs(1),
+            unhealthy_threshold: 1,
+            healthy_threshold: 1,
+        };
+        let traffic = TrafficSettings { health_check: Some(check), ..TrafficSettings::default() };
+        let ports = vec!["80".into()];
+        topology.put_service(Service { name: name("books"), ports, encrypted: true, traffic });
+        let mut target = TrafficTarget {
+            name: "t".to_owned(),
+            destination: name("books"),
+            sources: [name("web")].into(),
+            ports: None,
+            rules: Some(vec![HttpMatch {
+                path_regex: Some("/api".into()),
+                ..HttpMatch::default()
+            }]),
+            connections: false,
+        };
+        let grants = |target: &TrafficTarget| {
+            topology.put_target(target.clone());
+            let plan = Declared::read(&topology).inbound(&Destination::first(&name("books")));
+            match plan.expect("it has that port").admittance {
+                Admittance::Anyone => panic!("a target governs it"),
+                Admittance::Only(grants) => grants,
+            }
+        };
+        let found = grants(&target);
+        let rule = &found[1].rules.as_ref().expect("only that")[0];
+        assert_eq!(rule.path_regex.as_deref(), Some(r"/health\.z$"));
+        assert_eq!((found.len(), &found[1].sources), (2, &target.sources));
+        target.rules = None;
+        assert_eq!(grants(&target).len(), 1, "it is allowed already");
+        target.sources.clear();
+        assert_eq!(grants(&target), [], "nobody is still nobody");
     }
 
     fn declare(topology: &MemoryTopology) {

@@ -11,6 +11,7 @@
 mod access;
 mod inbound;
 mod merge;
+mod plan;
 mod registration;
 mod routing;
 mod service_catalog;
@@ -19,8 +20,9 @@ mod state;
 
 pub use access::Access;
 pub use inbound::{Admittance, Grant, InboundPlan};
+pub use plan::{Action, Host, RoutePlan, Rule, Seen, Share};
 pub use registration::Registration;
-pub use routing::{Action, Declared, Host, RoutePlan, Rule, Share};
+pub use routing::Declared;
 pub use service_catalog::{CatalogParts, ServiceCatalog};
 pub use split::Problem;
 
@@ -72,11 +74,13 @@ pub trait Catalog: Send + Sync + 'static {
     /// The services that take the traffic of the first port of `root`, with their endpoints.
     fn weighted_services(&self, root: &ServiceName) -> Vec<WeightedService>;
 
+    fn is_declared(&self, service: &ServiceName) -> bool;
+
     /// Whether `source` may call `destination` at all, on whatever port.
     fn may_call(&self, source: &ServiceName, destination: &ServiceName) -> bool;
 
-    /// Everything declared, read once, to make many plans from.
-    fn declared(&self) -> Declared;
+    /// Everything declared, read once, to make many plans from: the same until something is declared differently.
+    fn declared(&self) -> Arc<Declared>;
 
     /// Where requests from `source` go.
     fn route_plan(&self, source: &ServiceName) -> RoutePlan {

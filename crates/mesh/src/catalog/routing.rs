@@ -5,85 +5,18 @@
 //! ```
 //! The plan is what the client's side does: it divides traffic and spares a request that is not
 //! allowed the way. That the server's side checks again is not this plan's business.
+//!
+//! Only those whom a target names see a service in a way of their own. It is seen once as all others do, and
+//! shared by their plans, so that a thousand plans of a thousand services do not take a million steps.
 use super::access::{Access, access};
+use super::plan::{Action, Host, RoutePlan, Rule, Seen, Share};
 use super::split::{Part, Problem, divide};
 use crate::names::{Destination, PortName, ServiceName};
 use crate::topology::{
-    AppProtocol, HttpMatch, MeshTopology, Service, ServicePort, TrafficSettings, TrafficSplit,
-    TrafficTarget,
+    AppProtocol, HttpMatch, MeshTopology, Service, ServicePort, TrafficSplit, TrafficTarget,
 };
 use std::collections::{BTreeMap, BTreeSet};
-
-/// All hosts that proxies of one service know.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RoutePlan {
-    pub hosts: Vec<Host>,
-    /// What is closed to the source, whose addresses are none of its business: under every name that
-    /// it has.
-    pub denied: BTreeSet<Destination>,
-    /// Sorted, each once.
-    pub problems: Vec<Problem>,
-}
-
-impl RoutePlan {
-    /// Everything that some rule sends traffic to.
-    pub fn destinations(&self) -> BTreeSet<&Destination> {
-        self.hosts.iter().flat_map(Host::destinations).collect()
-    }
-
-    /// The port of a service, by either of its names; `None` is the first.
-    pub fn host(&self, wanted: &Destination) -> Option<&Host> {
-        self.hosts.iter().find(|host| {
-            let is_port = match &wanted.port {
-                None => host.destination.port.is_none(),
-                Some(port) => host.port.is_called(port),
-            };
-            is_port && host.destination.service == wanted.service
-        })
-    }
-}
-
-/// One port of a service as callers address it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host {
-    pub destination: Destination,
-    pub port: ServicePort,
-    pub encrypted: bool,
-    pub traffic: TrafficSettings,
-    /// Where there are no requests to tell apart, exactly one.
-    pub rules: Vec<Rule>,
-}
-
-impl Host {
-    pub fn destinations(&self) -> impl Iterator<Item = &Destination> {
-        let shares = self.rules.iter().filter_map(|rule| match &rule.action {
-            Action::Forward(shares) => Some(shares),
-            Action::Deny => None,
-        });
-        shares.flatten().map(|share| &share.destination)
-    }
-}
-
-/// A destination and its part of the traffic; never zero.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Share {
-    pub destination: Destination,
-    pub weight: u32,
-}
-
-/// A request that meets all matches gets the action.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
-    pub matches: Vec<HttpMatch>,
-    pub action: Action,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Never empty.
-    Forward(Vec<Share>),
-    Deny,
-}
+use std::sync::{Arc, OnceLock};
 
 /// Everything declared, read once: each split and target is found by the service it is about.
 pub struct Declared {
@@ -92,6 +25,10 @@ pub struct Declared {
     splits: BTreeMap<ServiceName, Vec<TrafficSplit>>,
     /// By destination.
     targets: BTreeMap<ServiceName, Vec<TrafficTarget>>,
+    /// By source: the services that look different to it than to those whom no target names.
+    named: BTreeMap<ServiceName, BTreeSet<ServiceName>>,
+    /// All services as those see them.
+    to_strangers: OnceLock<Vec<Arc<Seen>>>,
 }
 
 impl Declared {
@@ -111,27 +48,41 @@ impl Declared {
         for target in topology.list_traffic_targets() {
             targets.entry(target.destination.clone()).or_default().push(target);
         }
-        Self { services: services.collect(), splits, targets }
+        let named = named(&splits, &targets);
+        Self { services: services.collect(), splits, targets, named, to_strangers: OnceLock::new() }
+    }
+
+    /// Whether some target names it as a source: if not, its plan is that of all others of that sort.
+    pub fn is_named(&self, source: &ServiceName) -> bool {
+        self.named.contains_key(source)
     }
 
     /// The plan for proxies of `source`.
     pub fn plan(&self, source: &ServiceName) -> RoutePlan {
-        let mut problems = Vec::new();
-        let mut hosts = Vec::new();
-        for service in self.services.values() {
-            problems.extend(self.problems_with(service));
-            for port in &service.ports {
-                hosts.push(self.host(source, service, port, &mut problems));
+        let see = |service| Arc::new(self.see(None, service));
+        let strangers = self.to_strangers.get_or_init(|| self.services.values().map(see).collect());
+        let mut seen = strangers.clone();
+        let own = self.named.get(source).into_iter().flatten();
+        for service in own.filter_map(|name| self.services.get(name)) {
+            let place = seen.binary_search_by(|seen| seen.service.cmp(&service.name));
+            if let Ok(index) = place {
+                seen[index] = Arc::new(self.see(Some(source), service));
             }
         }
-        problems.sort();
-        problems.dedup();
-        let denied = self.services.values().flat_map(|service| self.closed(source, service));
-        RoutePlan { hosts, denied: denied.collect(), problems }
+        RoutePlan { seen }
+    }
+
+    /// One service as the source sees it; `None` is somebody whom no target names.
+    fn see(&self, source: Option<&ServiceName>, service: &Service) -> Seen {
+        let mut problems = self.problems_with(service);
+        let ports = service.ports.iter();
+        let hosts = ports.map(|port| self.host(source, service, port, &mut problems)).collect();
+        let closed = self.closed(source, service);
+        Seen { service: service.name.clone(), hosts, closed, problems }
     }
 
     /// The ports of a service that are closed to the source: by name, by label, and the first by none.
-    fn closed(&self, source: &ServiceName, service: &Service) -> Vec<Destination> {
+    fn closed(&self, source: Option<&ServiceName>, service: &Service) -> Vec<Destination> {
         let at = |port: Option<PortName>| Destination { service: service.name.clone(), port };
         let is_closed = |port| self.access(source, &service.name, port) == Access::Nothing;
         let first = is_closed(service.ports.first()).then(|| at(None));
@@ -198,7 +149,7 @@ impl Declared {
 
     fn host(
         &self,
-        source: &ServiceName,
+        source: Option<&ServiceName>,
         service: &Service,
         port: &ServicePort,
         problems: &mut Vec<Problem>,
@@ -227,7 +178,7 @@ impl Declared {
     /// requests, nothing matches.
     fn forwards(
         &self,
-        source: &ServiceName,
+        source: Option<&ServiceName>,
         service: &Service,
         port: &ServicePort,
         problems: &mut Vec<Problem>,
@@ -250,7 +201,7 @@ impl Declared {
     /// Backends that the source may not call take no share of its requests.
     fn action(
         &self,
-        source: &ServiceName,
+        source: Option<&ServiceName>,
         service: &Service,
         port: &ServicePort,
         splits: &[&TrafficSplit],
@@ -266,10 +217,10 @@ impl Declared {
     pub fn may_call(&self, source: &ServiceName, destination: &ServiceName) -> bool {
         let ports = self.services.get(destination).map(|service| service.ports.as_slice());
         match ports.unwrap_or_default() {
-            [] => self.access(source, destination, None) != Access::Nothing,
+            [] => self.access(Some(source), destination, None) != Access::Nothing,
             ports => {
                 let is_open =
-                    |port| self.access(source, destination, Some(port)) != Access::Nothing;
+                    |port| self.access(Some(source), destination, Some(port)) != Access::Nothing;
                 ports.iter().any(is_open)
             }
         }
@@ -277,7 +228,7 @@ impl Declared {
 
     fn access(
         &self,
-        source: &ServiceName,
+        source: Option<&ServiceName>,
         destination: &ServiceName,
         port: Option<&ServicePort>,
     ) -> Access {
@@ -319,6 +270,28 @@ impl Declared {
         let all = self.all_splits_of(root).iter();
         all.filter(|split| split.matches.is_empty() != with_matches).collect()
     }
+}
+
+/// A source looks different at what it is named for, and at what is divided among that.
+fn named(
+    splits: &BTreeMap<ServiceName, Vec<TrafficSplit>>,
+    targets: &BTreeMap<ServiceName, Vec<TrafficTarget>>,
+) -> BTreeMap<ServiceName, BTreeSet<ServiceName>> {
+    let mut roots: BTreeMap<&ServiceName, BTreeSet<&ServiceName>> = BTreeMap::new();
+    for split in splits.values().flatten() {
+        for backend in &split.backends {
+            roots.entry(&backend.service).or_default().insert(&split.root);
+        }
+    }
+    let mut named: BTreeMap<ServiceName, BTreeSet<ServiceName>> = BTreeMap::new();
+    for target in targets.values().flatten() {
+        let above = roots.get(&target.destination).into_iter().flatten().copied();
+        let different: Vec<&ServiceName> = above.chain([&target.destination]).collect();
+        for source in &target.sources {
+            named.entry(source.clone()).or_default().extend(different.iter().copied().cloned());
+        }
+    }
+    named
 }
 
 /// Whether a proxy could make sense of it.

@@ -46,14 +46,23 @@ pub struct ServiceCatalog {
     parts: CatalogParts,
     state: Arc<Mutex<State>>,
     announcer: Announcer<Change>,
+    declared: Mutex<Known>,
     /// How many providers were asked for everything once.
     loaded: watch::Sender<usize>,
+}
+
+/// What was declared when it was read last, and what was announced since: then it is read again.
+struct Known {
+    announcements: Announcements<ServiceName>,
+    declared: Option<Arc<Declared>>,
 }
 
 impl ServiceCatalog {
     pub fn new(parts: CatalogParts) -> Arc<Self> {
         let names = parts.providers.iter().map(|provider| provider.name().to_owned());
+        let announcements = parts.topology.announcements();
         Arc::new(Self {
+            declared: Mutex::new(Known { announcements, declared: None }),
             state: Arc::new(Mutex::new(State::new(names))),
             announcer: Announcer::default(),
             loaded: watch::Sender::new(0),
@@ -176,12 +185,23 @@ impl Catalog for ServiceCatalog {
         weighted.collect()
     }
 
+    fn is_declared(&self, service: &ServiceName) -> bool {
+        self.parts.topology.get_service(service).is_some()
+    }
+
     fn may_call(&self, source: &ServiceName, destination: &ServiceName) -> bool {
         self.declared().may_call(source, destination)
     }
 
-    fn declared(&self) -> Declared {
-        Declared::read(&*self.parts.topology)
+    fn declared(&self) -> Arc<Declared> {
+        let mut known = self.declared.lock();
+        let is_old = !known.announcements.take().is_empty();
+        if let Some(declared) = known.declared.as_ref().filter(|_| !is_old) {
+            return Arc::clone(declared);
+        }
+        let declared = Arc::new(Declared::read(&*self.parts.topology));
+        known.declared = Some(Arc::clone(&declared));
+        declared
     }
 
     fn certificate(&self, service: &ServiceName) -> Option<CertificateBundle> {

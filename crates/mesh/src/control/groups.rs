@@ -1,7 +1,9 @@
 //! Proxies that are to have the same config.
 use super::StreamId;
-use super::snapshot::{ClusterCache, GroupKey, Snapshot, Source};
-use crate::xds::{Kind, Mailbox};
+use super::prepared::{Origin, Prepared};
+use super::sides::GroupKey;
+use super::snapshot::Snapshot;
+use crate::xds::Mailbox;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -27,7 +29,7 @@ struct Members {
 #[derive(Default)]
 struct State {
     groups: HashMap<GroupKey, Members>,
-    clusters: ClusterCache,
+    prepared: Option<Prepared>,
 }
 
 #[derive(Default)]
@@ -38,17 +40,19 @@ pub struct Groups {
 impl Groups {
     /// The first of a group has its snapshot built, under the lock: a change after that reading is
     /// announced after it, and the rebuild that follows finds the group.
-    pub fn join<'a>(
+    pub fn join(
         &self,
-        source: impl FnOnce() -> Source<'a>,
+        origin: Origin<'_>,
         key: GroupKey,
         id: StreamId,
         mailbox: &Arc<Mailbox>,
     ) -> Arc<Group> {
         let mut state = self.state.lock();
-        let State { groups, clusters } = &mut *state;
+        let State { groups, prepared } = &mut *state;
         let members = groups.entry(key.clone()).or_insert_with(|| {
-            let snapshot = Arc::new(source().build(&key, clusters));
+            let known = prepared.take();
+            let prepared = prepared.insert(Prepared::renew(known, origin));
+            let snapshot = Arc::new(prepared.build(&key, origin));
             let group = Arc::new(Group { key, snapshot: RwLock::new(snapshot) });
             Members { group, mailboxes: BTreeMap::new() }
         });
@@ -66,27 +70,23 @@ impl Groups {
         }
     }
 
-    /// Builds every group's snapshot again and wakes the streams of those that differ.
-    pub fn rebuild<'a>(&self, source: impl FnOnce() -> Source<'a>, since: Instant) {
+    /// Builds every group's snapshot again and wakes the streams of those that differ, each for the kinds in
+    /// which they do.
+    pub fn rebuild(&self, origin: Origin<'_>, since: Instant) {
         let mut state = self.state.lock();
-        let mut source = source();
-        let State { groups, clusters } = &mut *state;
+        let State { groups, prepared } = &mut *state;
+        let known = prepared.take();
+        let prepared = prepared.insert(Prepared::renew(known, origin));
         for (key, members) in groups.iter_mut() {
-            let fresh = source.build(key, clusters);
-            if *members.group.snapshot() == fresh {
-                continue;
+            let fresh = Arc::new(prepared.build(key, origin));
+            let before =
+                std::mem::replace(&mut *members.group.snapshot.write(), Arc::clone(&fresh));
+            let changed = fresh.changed_since(&before);
+            if !changed.is_empty() {
+                let mailboxes = members.mailboxes.values();
+                mailboxes.for_each(|mailbox| mailbox.config_changed(&changed, since));
             }
-            *members.group.snapshot.write() = Arc::new(fresh);
-            members.mailboxes.values().for_each(|mailbox| mailbox.config_changed(since));
         }
-        let live: Vec<_> = groups.values().map(|members| members.group.snapshot()).collect();
-        clusters.retain(|_, (_, resource)| {
-            live.iter().any(|snapshot| has_cluster(snapshot, &resource.name))
-        });
+        prepared.tidy();
     }
-}
-
-fn has_cluster(snapshot: &Snapshot, name: &str) -> bool {
-    let clusters = snapshot.resources.get(&Kind::Cluster);
-    clusters.is_some_and(|all| all.contains_key(name))
 }

@@ -9,14 +9,16 @@
 //! however many services and streams there are besides.
 mod groups;
 mod index;
+mod prepared;
 mod publisher;
+mod sides;
 mod snapshot;
 mod status;
 mod stream;
 mod table;
 
 pub use publisher::Publisher;
-pub use snapshot::{Connect, Inbound, Sides};
+pub use sides::{Connect, Inbound, Sides};
 pub use status::ProxyStatus;
 pub use stream::{Admission, StreamHandle};
 
@@ -27,7 +29,7 @@ use groups::Groups;
 use index::Index;
 use orrery_pki::TrustDomain;
 use parking_lot::Mutex;
-use snapshot::Source;
+use prepared::Origin;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,6 +43,8 @@ use tokio::sync::Semaphore;
 const STREAMS_MAX: usize = 10_000;
 /// Config that changes in bursts (a commit, a rollout) goes out once. Endpoints never wait for it.
 const CONFIG_DELAY: Duration = Duration::from_millis(50);
+/// How long routes wait for clusters that they name: one that does not get warm must not keep everything back.
+const WARMING_MAX: Duration = Duration::from_secs(5);
 /// Where proxies listen for their own service unless they say otherwise.
 const OUTBOUND_PORT: u16 = 15_001;
 
@@ -51,6 +55,8 @@ pub struct Options {
     pub trust_domain: Option<TrustDomain>,
     pub streams_max: usize,
     pub config_delay: Duration,
+    /// How long routes wait for a proxy that is busy with new clusters.
+    pub warming_max: Duration,
     pub outbound: SocketAddr,
 }
 
@@ -60,6 +66,7 @@ impl Default for Options {
             trust_domain: None,
             streams_max: STREAMS_MAX,
             config_delay: CONFIG_DELAY,
+            warming_max: WARMING_MAX,
             outbound: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), OUTBOUND_PORT),
         }
     }
@@ -121,8 +128,8 @@ impl Control {
         &*self.catalog
     }
 
-    fn source(&self) -> Source<'_> {
-        Source::new(&*self.catalog, self.options.trust_domain.as_ref())
+    fn origin(&self) -> Origin<'_> {
+        Origin { catalog: &*self.catalog, trust_domain: self.options.trust_domain.as_ref() }
     }
 
     pub fn options(&self) -> &Options {

@@ -14,11 +14,13 @@ pub struct Publisher {
     announcements: Announcements<Change>,
     /// The oldest config change that did not go out yet.
     config_since: Option<Instant>,
+    /// Services that are no longer declared: their endpoints go with the config that does without them.
+    undeclared: BTreeSet<ServiceName>,
 }
 
 impl Publisher {
     pub(super) fn new(control: Arc<Control>, announcements: Announcements<Change>) -> Self {
-        Self { control, announcements, config_since: None }
+        Self { control, announcements, config_since: None, undeclared: BTreeSet::new() }
     }
 
     /// Publishes until told to stop.
@@ -37,10 +39,10 @@ impl Publisher {
     fn take(&mut self, changes: BTreeSet<Change>, now: Instant) {
         for change in changes {
             match change {
-                Change::Endpoints(service) => self.control.publish_endpoints(&service, now),
+                Change::Endpoints(service) => self.take_endpoints(service, now),
                 // Which endpoints are those of a port is a matter of declaration too.
                 Change::Topology(service) => {
-                    self.control.publish_endpoints(&service, now);
+                    self.take_endpoints(service, now);
                     self.config_since.get_or_insert(now);
                 }
                 Change::Certificate(_) => {
@@ -50,9 +52,20 @@ impl Publisher {
         }
     }
 
+    fn take_endpoints(&mut self, service: ServiceName, now: Instant) {
+        if self.control.catalog.is_declared(&service) {
+            self.control.publish_endpoints(&service, now);
+        } else {
+            self.undeclared.insert(service);
+            self.config_since.get_or_insert(now);
+        }
+    }
+
     fn publish_config(&mut self) {
-        if let Some(since) = self.config_since.take() {
-            self.control.groups.rebuild(|| self.control.source(), since);
+        let Some(since) = self.config_since.take() else { return };
+        self.control.groups.rebuild(self.control.origin(), since);
+        for service in std::mem::take(&mut self.undeclared) {
+            self.control.publish_endpoints(&service, since);
         }
     }
 }

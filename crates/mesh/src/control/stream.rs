@@ -1,6 +1,7 @@
 //! One open stream of one proxy.
 use super::groups::Group;
-use super::snapshot::{GroupKey, Sides, Snapshot};
+use super::sides::{GroupKey, Sides};
+use super::snapshot::Snapshot;
 use super::{Control, ProxyKey, ProxyStatus, StreamId};
 use crate::address::Placed;
 use crate::catalog::Registration;
@@ -74,7 +75,7 @@ impl StreamHandle {
     ) -> Self {
         let mailbox = Arc::new(Mailbox::default());
         let key = GroupKey { service: admission.service.clone(), sides: admission.sides.clone() };
-        let group = control.groups.join(|| control.source(), key, id, &mailbox);
+        let group = control.groups.join(control.origin(), key, id, &mailbox);
         let endpoints = admission.endpoints.iter().cloned();
         let registrations = endpoints
             .map(|endpoint| control.catalog.register_proxy(&admission.service, endpoint))
@@ -84,7 +85,7 @@ impl StreamHandle {
                 service: admission.service.clone(),
                 instance: admission.instance.as_str().into(),
             },
-            session: Mutex::new(Session::new(admission.protocol)),
+            session: Mutex::new(Session::new(admission.protocol, control.options.warming_max)),
             since: Instant::now(),
             admission,
             group,
@@ -139,14 +140,22 @@ impl StreamHandle {
             service: self.service(),
             snapshot: self.state.group.snapshot(),
         };
-        let push = self.state.session.lock().next(&view);
+        let push = self.state.session.lock().next(&view, Instant::now());
         self.control.touched.announce(push.as_ref().map(|_| self.state.key.clone()));
         push
     }
 
-    /// Waits for a change that concerns this stream. Safe to cancel.
+    /// Waits for a change that concerns this stream, or until it has waited for the client long enough. Safe to
+    /// cancel.
     pub async fn changed(&self) -> Pending {
-        self.mailbox.next().await
+        let wake_at = self.state.session.lock().wake_at();
+        match wake_at {
+            None => self.mailbox.next().await,
+            Some(wake_at) => {
+                let waiting = tokio::time::timeout_at(wake_at, self.mailbox.next()).await;
+                waiting.unwrap_or_default()
+            }
+        }
     }
 
     pub fn mark(&self, pending: &Pending) {
@@ -188,7 +197,7 @@ impl StreamView<'_> {
     /// Endpoints that are closed to this proxy look like those of a service that does not exist.
     fn endpoints(&self, asked: &str) -> Arc<Resource> {
         let at = resolve(self.service, asked);
-        let open = at.filter(|at| !self.snapshot.denied.contains(at));
+        let open = at.filter(|at| !self.snapshot.is_closed(at));
         match open {
             Some(at) => self.control.table.get(&*self.control.catalog, &at, asked),
             None => Arc::new(crate::envoy::load_assignment(&asked.into(), &[])),
@@ -200,16 +209,22 @@ impl View for StreamView<'_> {
     fn get(&self, kind: Kind, name: &str) -> Option<Arc<Resource>> {
         match kind {
             Kind::Endpoints => Some(self.endpoints(name)),
-            Kind::Listener => {
-                self.snapshot.get(kind, name).or_else(|| self.snapshot.api_listener(name))
+            Kind::Secret | Kind::Cluster | Kind::Listener | Kind::Route => {
+                self.snapshot.get(kind, name)
             }
-            Kind::Secret | Kind::Cluster | Kind::Route => self.snapshot.get(kind, name),
         }
+    }
+
+    fn has_endpoints(&self, cluster: &str) -> bool {
+        !crate::envoy::is_local(cluster)
+    }
+
+    fn stand_in(&self, cluster: &str) -> Option<Arc<Resource>> {
+        crate::envoy::stand_in(&resolve(self.service, cluster)?, cluster).map(Arc::new)
     }
 
     /// Endpoints have to be asked for by name.
     fn names(&self, kind: Kind) -> Vec<Arc<str>> {
-        let resources = self.snapshot.resources.get(&kind);
-        resources.into_iter().flat_map(|all| all.keys().cloned()).collect()
+        self.snapshot.names(kind)
     }
 }

@@ -384,3 +384,5 @@ async fn one_route_configuration_is_shared_by_all_proxies_of_a_service() {
     let (mine, yours) = (pushed(&one).await, pushed(&two).await);
     assert!(std::ptr::eq(mine.resources[0].any.as_ptr(), yours.resources[0].any.as_ptr()));
 }
+
+mod config;

@@ -1,6 +1,6 @@
 //! A port of a service as a cluster whose endpoints come on the same stream.
 use super::{duration, from_ads, number, tls};
-use crate::names::Destination;
+use crate::names::{Destination, ServiceName};
 use crate::topology::{AppProtocol, HealthCheck, TrafficSettings};
 use crate::xds::{Kind, Resource};
 use envoy_types::pb::envoy::config::cluster::v3 as cluster;
@@ -24,6 +24,8 @@ const EJECTION_MAX: Duration = Duration::from_secs(300);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterSettings {
     pub encrypted: bool,
+    /// Who calls, where that is told apart before the handshake.
+    pub caller: Option<ServiceName>,
     pub protocol: AppProtocol,
     pub traffic: TrafficSettings,
 }
@@ -64,17 +66,23 @@ pub fn cluster(
         health_checks: traffic
             .health_check
             .iter()
-            .map(|check| health_check(check, settings.protocol))
+            .map(|check| health_check(check, settings.protocol, &destination.service))
             .collect(),
         typed_extension_protocol_options: protocol_options(settings.protocol),
         transport_socket: settings
             .encrypted
-            .then(|| tls::upstream(trust_domain, &destination.service)),
+            .then(|| tls::upstream(trust_domain, &destination.service, settings.caller.as_ref())),
         // An endpoint that left the list is gone, whatever a health check thought of it.
         ignore_health_on_host_removal: true,
         ..Default::default()
     };
     Resource::encode(Kind::Cluster, destination.shared(), &message)
+}
+
+/// A cluster without a setting; `None` where that is not how clusters of this destination are called.
+pub fn stand_in(destination: &Destination, called: &str) -> Option<Resource> {
+    let is_name = destination.to_string() == called;
+    is_name.then(|| cluster(destination, &ClusterSettings::default(), None))
 }
 
 /// What a cluster whose instances speak HTTP/2 must be told; others are not.
@@ -95,7 +103,11 @@ pub fn protocol_options(protocol: AppProtocol) -> HashMap<String, Any> {
     [(PROTOCOL_OPTIONS.to_owned(), pack_any(options))].into()
 }
 
-fn health_check(check: &HealthCheck, protocol: AppProtocol) -> core::HealthCheck {
+fn health_check(
+    check: &HealthCheck,
+    protocol: AppProtocol,
+    service: &ServiceName,
+) -> core::HealthCheck {
     use core::health_check::{HealthChecker, HttpHealthCheck, TcpHealthCheck};
     let codec = match protocol {
         AppProtocol::Http2 => CodecClientType::Http2,
@@ -103,6 +115,8 @@ fn health_check(check: &HealthCheck, protocol: AppProtocol) -> core::HealthCheck
     };
     let checker = match check.path.as_ref().filter(|_| protocol.has_requests()) {
         Some(path) => HealthChecker::HttpHealthCheck(HttpHealthCheck {
+            // Envoy would name the cluster, whose name is none of a host.
+            host: tls::spoken_name(service),
             path: path.clone(),
             codec_client_type: codec.into(),
             ..Default::default()

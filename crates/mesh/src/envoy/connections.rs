@@ -4,6 +4,7 @@ use crate::catalog::{Action, Host, Share};
 use crate::names::Destination;
 use crate::xds::{Kind, Resource};
 use envoy_types::pb::envoy::config::listener::v3 as listener;
+use envoy_types::pb::envoy::extensions::filters::listener::tls_inspector::v3::TlsInspector;
 use envoy_types::pb::envoy::extensions::filters::network::tcp_proxy::v3 as tcp;
 use envoy_types::util::pack_any;
 use std::net::SocketAddr;
@@ -38,6 +39,17 @@ pub fn pass_on(stat: &str, to: ClusterSpecifier, attempts: Option<u32>) -> liste
         ..Default::default()
     };
     network_filter("envoy.filters.network.tcp_proxy", pack_any(proxy))
+}
+
+/// Reads the name that a caller speaks before the handshake, for chains to match it.
+pub fn read_spoken_name() -> listener::ListenerFilter {
+    listener::ListenerFilter {
+        name: "envoy.filters.listener.tls_inspector".to_owned(),
+        config_type: Some(listener::listener_filter::ConfigType::TypedConfig(pack_any(
+            TlsInspector::default(),
+        ))),
+        ..Default::default()
+    }
 }
 
 pub fn network_filter(

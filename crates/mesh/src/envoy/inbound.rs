@@ -1,9 +1,9 @@
 //! The side of a proxy that faces callers: who they are, whether they may, and on to the instance.
 use super::clusters::protocol_options;
-use super::connections::{network_filter, pass_on};
-use super::tls::downstream;
+use super::connections::{self, network_filter, pass_on};
+use super::tls::{downstream, spoken_name};
 use super::{LOCAL, address, duration, listeners, rbac};
-use crate::catalog::{Admittance, InboundPlan};
+use crate::catalog::{Admittance, Grant, InboundPlan};
 use crate::names::{PortName, ServiceName};
 use crate::topology::AppProtocol;
 use crate::xds::{Kind, Resource};
@@ -15,6 +15,7 @@ use envoy_types::pb::envoy::extensions::filters::http::rbac::v3::Rbac as Request
 use envoy_types::pb::envoy::extensions::filters::network::rbac::v3::Rbac as ConnectionRbac;
 use envoy_types::pb::envoy::extensions::filters::network::tcp_proxy::v3::tcp_proxy::ClusterSpecifier;
 use envoy_types::util::pack_any;
+use listener::FilterChain;
 use orrery_pki::TrustDomain;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -35,19 +36,24 @@ pub fn inbound_listener(
     trust_domain: Option<&TrustDomain>,
 ) -> Resource {
     let name = of_port(INBOUND, port);
-    let filters = match plan.protocol {
-        AppProtocol::Http | AppProtocol::Http2 => vec![requests(&name, port, plan, trust_domain)],
-        AppProtocol::Tcp => connections(&name, port, plan, trust_domain),
-    };
-    let chain = listener::FilterChain {
-        filters,
-        transport_socket: plan.encrypted.then(|| downstream(trust_domain, known_callers(plan))),
-        ..Default::default()
+    let (filter_chains, listener_filters) = match plan.protocol {
+        AppProtocol::Http | AppProtocol::Http2 => {
+            let filters = vec![requests(&name, port, plan, trust_domain)];
+            let transport_socket = plan.encrypted.then(|| downstream(trust_domain, None));
+            let chain = FilterChain { filters, transport_socket, ..Default::default() };
+            (vec![chain], Vec::new())
+        }
+        AppProtocol::Tcp => {
+            let inspector = plan.encrypted.then(connections::read_spoken_name);
+            let chains = connections(&name, port, plan, trust_domain);
+            (chains, inspector.into_iter().collect())
+        }
     };
     let message = listener::Listener {
         name: name.clone(),
         address: Some(address(at)),
-        filter_chains: vec![chain],
+        filter_chains,
+        listener_filters,
         ..Default::default()
     };
     Resource::encode(Kind::Listener, name.into(), &message)
@@ -74,39 +80,55 @@ fn requests(
     listeners::inbound_manager(name, filter, routes)
 }
 
-/// The guard asks when the first byte comes. An instance may speak first, so whoever may not connect must
-/// not even reach it: where nobody may, connections end before it, and where some may, no other gets
-/// through the handshake.
+/// Each caller has a chain of its own, which it finds by the name it speaks before the handshake: so whoever is
+/// no longer allowed loses its connections when its chain is drained, and nobody else does. An instance may
+/// speak first, so whoever may not connect must not even reach it: a stranger does not get through the handshake.
 fn connections(
     name: &str,
     port: Option<&PortName>,
     plan: &InboundPlan,
     trust_domain: Option<&TrustDomain>,
-) -> Vec<listener::Filter> {
-    let is_open = match &plan.admittance {
-        Admittance::Anyone => true,
-        Admittance::Only(grants) => plan.encrypted && !grants.is_empty(),
+) -> Vec<FilterChain> {
+    let pass_to = |cluster: String| pass_on(name, ClusterSpecifier::Cluster(cluster), None);
+    let encrypted = || plan.encrypted.then(|| downstream(trust_domain, None));
+    let callers: BTreeSet<&ServiceName> = match &plan.admittance {
+        Admittance::Anyone => {
+            let filters = vec![pass_to(of_port(LOCAL, port))];
+            let transport_socket = encrypted();
+            return vec![FilterChain { filters, transport_socket, ..Default::default() }];
+        }
+        Admittance::Only(grants) => {
+            let proven = grants.iter().filter(|_| plan.encrypted);
+            proven.flat_map(|grant| &grant.sources).collect()
+        }
     };
+    if callers.is_empty() {
+        let filters = vec![pass_to(NOBODY.to_owned())];
+        let transport_socket = encrypted();
+        return vec![FilterChain { filters, transport_socket, ..Default::default() }];
+    }
+    let chain = |caller: &ServiceName| FilterChain {
+        name: caller.to_string(),
+        filter_chain_match: Some(listener::FilterChainMatch {
+            server_names: vec![spoken_name(caller)],
+            ..Default::default()
+        }),
+        filters: vec![guard(name, caller, trust_domain), pass_to(of_port(LOCAL, port))],
+        transport_socket: Some(downstream(trust_domain, Some(caller))),
+        ..Default::default()
+    };
+    callers.into_iter().map(chain).collect()
+}
+
+/// Lets one caller through, whom the handshake has proven already.
+fn guard(name: &str, caller: &ServiceName, trust_domain: Option<&TrustDomain>) -> listener::Filter {
+    let grant = Grant { sources: [caller.clone()].into(), rules: None };
     let guard = ConnectionRbac {
-        rules: Some(rbac::rules(&plan.admittance, trust_domain)),
+        rules: Some(rbac::rules(&Admittance::Only(vec![grant]), trust_domain)),
         stat_prefix: name.to_owned(),
         ..Default::default()
     };
-    let guard = network_filter("envoy.filters.network.rbac", pack_any(guard));
-    let to = if is_open { of_port(LOCAL, port) } else { NOBODY.to_owned() };
-    vec![guard, pass_on(name, ClusterSpecifier::Cluster(to), None)]
-}
-
-/// Those that may make a connection at all, where that is all there is to decide. Who sends requests gets
-/// an answer, so for those the guard is enough.
-fn known_callers(plan: &InboundPlan) -> Vec<ServiceName> {
-    match (&plan.admittance, plan.protocol.has_requests()) {
-        (Admittance::Only(grants), false) => {
-            let sources: BTreeSet<_> = grants.iter().flat_map(|grant| &grant.sources).collect();
-            sources.into_iter().cloned().collect()
-        }
-        (Admittance::Anyone | Admittance::Only(_), _) => Vec::new(),
-    }
+    network_filter("envoy.filters.network.rbac", pack_any(guard))
 }
 
 /// The instance itself, at one of its ports; `None` is the first.
@@ -133,6 +155,11 @@ pub fn local_cluster(app: SocketAddr, port: Option<&PortName>, protocol: AppProt
         ..Default::default()
     };
     Resource::encode(Kind::Cluster, name.into(), &message)
+}
+
+/// Whether a cluster is the instance itself, at whichever port.
+pub fn is_local(cluster: &str) -> bool {
+    cluster.strip_prefix(LOCAL).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
 }
 
 /// Without a limit of time: the side of the caller knows how long a request may take.

@@ -22,13 +22,13 @@ mod secrets;
 mod tls;
 
 pub use bootstrap::{Bootstrap, ControlPlane, Mode, PortBootstrap, TlsPaths};
-pub use clusters::{ClusterSettings, cluster};
+pub use clusters::{ClusterSettings, cluster, stand_in};
 pub use connections::connection_listener;
 pub use endpoints::load_assignment;
 pub use files::FollowedFiles;
-pub use inbound::{inbound_listener, local_cluster};
+pub use inbound::{inbound_listener, is_local, local_cluster};
 pub use listeners::{api_listener, outbound_listener};
-pub use routes::{domains, route_configuration};
+pub use routes::{route_configuration, virtual_hosts};
 pub use secrets::{CERTIFICATE_NAME, ROOTS_NAME, secrets};
 
 use envoy_types::pb::envoy::config::core::v3 as core;

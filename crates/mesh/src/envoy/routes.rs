@@ -1,18 +1,19 @@
 //! A route plan as a route configuration.
 use super::{OUTBOUND, duration, inline, number, regex_string};
-use crate::catalog::{Action, Host, RoutePlan, Rule, Share};
+use crate::catalog::{Action, Host, Rule, Seen, Share};
 use crate::names::ServiceName;
 use crate::topology::{AppProtocol, HttpMatch, Retries};
 use crate::xds::{Kind, Resource};
+use bytes::Bytes;
 use envoy_types::pb::envoy::config::route::v3 as route;
 use envoy_types::pb::envoy::extensions::retry::host::previous_hosts::v3::PreviousHostsPredicate;
 use envoy_types::pb::envoy::r#type::matcher::v3 as matcher;
 use envoy_types::util::pack_any;
+use prost::Message as _;
 use route::header_matcher::HeaderMatchSpecifier;
 use route::retry_policy::retry_host_predicate::ConfigType;
 use route::route_action::ClusterSpecifier;
 use route::route_match::PathSpecifier;
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 const FORBIDDEN: u32 = 403;
@@ -23,37 +24,34 @@ const RETRY_LATE: &str = ",reset";
 /// How often another instance is looked for before the same is asked again.
 const HOST_ATTEMPTS: i64 = 5;
 
-/// For the proxies of `source`, which reach services of their own project by the short name.
-pub fn route_configuration(source: &ServiceName, plan: &RoutePlan) -> Resource {
-    let message = route::RouteConfiguration {
-        name: OUTBOUND.to_owned(),
-        virtual_hosts: virtual_hosts(source, plan),
-        ..Default::default()
-    };
-    Resource::encode(Kind::Route, OUTBOUND.into(), &message)
+/// Of virtual hosts that are encoded already.
+pub fn route_configuration(hosts: &[Bytes]) -> Resource {
+    let named = route::RouteConfiguration { name: OUTBOUND.to_owned(), ..Default::default() };
+    let named = Bytes::from(named.encode_to_vec());
+    let parts: Vec<&Bytes> = [&named].into_iter().chain(hosts).collect();
+    Resource::join(Kind::Route, OUTBOUND.into(), &parts)
 }
 
-/// The names by which proxies of `source` know a service.
-pub fn domains(source: &ServiceName, service: &ServiceName) -> Vec<String> {
+/// One for each port that takes requests, as a part of a route configuration. The first of a service is also
+/// meant where no port is named, or one that it does not have. Within its project it is called by its short
+/// name too.
+pub fn virtual_hosts(seen: &Seen, is_short: bool) -> Bytes {
+    let with_requests = seen.hosts.iter().filter(|host| host.port.protocol.has_requests());
+    let hosts =
+        with_requests.enumerate().map(|(index, host)| virtual_host(is_short, host, index == 0));
+    let part = route::RouteConfiguration { virtual_hosts: hosts.collect(), ..Default::default() };
+    part.encode_to_vec().into()
+}
+
+/// The names by which a service is known.
+fn domains(is_short: bool, service: &ServiceName) -> Vec<String> {
     let (project, name) = (service.project(), service.name());
-    let short = (project == source.project()).then(|| name.to_owned());
+    let short = is_short.then(|| name.to_owned());
     short.into_iter().chain([format!("{name}.{project}")]).collect()
 }
 
-/// One for each port that takes requests. The first of a service is also meant where no port is named, or
-/// one that it does not have.
-fn virtual_hosts(source: &ServiceName, plan: &RoutePlan) -> Vec<route::VirtualHost> {
-    let with_requests = plan.hosts.iter().filter(|host| host.port.protocol.has_requests());
-    let mut seen = BTreeSet::new();
-    let hosts = with_requests.map(|host| {
-        let is_first = seen.insert(&host.destination.service);
-        virtual_host(source, host, is_first)
-    });
-    hosts.collect()
-}
-
-fn virtual_host(source: &ServiceName, host: &Host, is_first: bool) -> route::VirtualHost {
-    let names = domains(source, &host.destination.service).into_iter();
+fn virtual_host(is_short: bool, host: &Host, is_first: bool) -> route::VirtualHost {
+    let names = domains(is_short, &host.destination.service).into_iter();
     let domains = names.flat_map(|name| {
         let own = format!("{name}:{}", host.port.name);
         match is_first {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::address::Endpoint;
-use crate::catalog::{Action, Host, RoutePlan, Rule, Share};
+use crate::catalog::{Action, Host, Rule, Seen, Share};
 use crate::names::{Destination, ServiceName};
 use crate::topology::{AppProtocol, HttpMatch, ServicePort, TrafficSettings};
 use crate::xds::{Kind, Resource};
@@ -63,10 +63,17 @@ fn forward(shares: &[(&str, u32)]) -> Action {
     Action::Forward(shares.iter().map(share).collect())
 }
 
+/// As proxies of the project `shop` get it.
+fn configuration(hosts: Vec<Host>) -> RouteConfiguration {
+    let service = hosts[0].destination.service.clone();
+    let is_short = service.project() == "shop";
+    let seen = Seen { service, hosts, closed: Vec::new(), problems: Vec::new() };
+    decode(Kind::Route, &route_configuration(&[virtual_hosts(&seen, is_short)]))
+}
+
 fn routes(rules: Vec<Rule>) -> Vec<route::Action> {
-    let plan = RoutePlan { hosts: vec![mk_host("shop/books", rules)], ..RoutePlan::default() };
-    let resource = route_configuration(&name("shop/web"), &plan);
-    let mut decoded: RouteConfiguration = decode(Kind::Route, &resource);
+    let mut decoded = configuration(vec![mk_host("shop/books", rules)]);
+    assert_eq!(decoded.name, OUTBOUND);
     let host = decoded.virtual_hosts.remove(0);
     let domains = ["books:*", "books:80", "books", "books.shop:*", "books.shop:80", "books.shop"];
     assert_eq!(host.domains, domains);
@@ -88,10 +95,7 @@ fn shares_become_weighted_clusters_and_denials_answers() {
 
 #[test]
 fn a_service_of_another_project_has_its_long_name_only() {
-    let plan =
-        RoutePlan { hosts: vec![mk_host("other/books", Vec::new())], ..RoutePlan::default() };
-    let decoded: RouteConfiguration =
-        decode(Kind::Route, &route_configuration(&name("shop/web"), &plan));
+    let decoded = configuration(vec![mk_host("other/books", Vec::new())]);
     let domains = ["books.other:*", "books.other:80", "books.other"];
     assert_eq!(decoded.virtual_hosts[0].domains, domains);
 }
@@ -106,9 +110,7 @@ fn further_ports_are_named_and_those_without_requests_have_no_routes() {
     };
     let tcp = mk("5432", AppProtocol::Tcp);
     let hosts = vec![tcp.clone(), mk_host("shop/books", Vec::new()), mk("81", AppProtocol::Http2)];
-    let plan = RoutePlan { hosts, ..RoutePlan::default() };
-    let decoded: RouteConfiguration =
-        decode(Kind::Route, &route_configuration(&name("shop/web"), &plan));
+    let decoded = configuration(hosts);
     let domains: Vec<_> = decoded.virtual_hosts.iter().map(|host| host.domains.len()).collect();
     assert_eq!(domains, [6, 2]);
     assert_eq!(decoded.virtual_hosts[1].domains, ["books:81", "books.shop:81"]);
@@ -128,9 +130,7 @@ fn further_ports_are_named_and_those_without_requests_have_no_routes() {
 #[track_caller]
 fn check_match(matches: &[HttpMatch], parts: &[&str]) {
     let rule = Rule { matches: matches.to_vec(), action: Action::Deny };
-    let plan = RoutePlan { hosts: vec![mk_host("shop/books", vec![rule])], ..RoutePlan::default() };
-    let decoded: RouteConfiguration =
-        decode(Kind::Route, &route_configuration(&name("shop/web"), &plan));
+    let decoded = configuration(vec![mk_host("shop/books", vec![rule])]);
     let shown = format!("{:?}", decoded.virtual_hosts[0].routes[0].r#match);
     for part in parts {
         assert!(shown.contains(part), "{part} in {shown}");

@@ -19,11 +19,22 @@ pub fn identity_regex(trust_domain: Option<&TrustDomain>, service: &ServiceName)
     format!("spiffe://{domain}/{}/{name}{tail}", Role::Proxy)
 }
 
-/// For connections to `service`: we show who we are, and insist that it is the service.
-pub fn upstream(trust_domain: Option<&TrustDomain>, service: &ServiceName) -> TransportSocket {
+/// By this a caller says who it is before the handshake; its certificate has to prove it.
+pub fn spoken_name(service: &ServiceName) -> String {
+    format!("{}.{}", service.name(), service.project())
+}
+
+/// For connections to `service`: we show who we are, and insist that it is the service. Where the other side
+/// tells callers apart before the handshake, we are `caller`.
+pub fn upstream(
+    trust_domain: Option<&TrustDomain>,
+    service: &ServiceName,
+    caller: Option<&ServiceName>,
+) -> TransportSocket {
     let validation = combined(vec![name_matcher(trust_domain, service)]);
     let context = tls::UpstreamTlsContext {
         common_tls_context: Some(common(validation)),
+        sni: caller.map(spoken_name).unwrap_or_default(),
         ..Default::default()
     };
     socket(pack_any(context))
@@ -52,15 +63,15 @@ fn combined(names: Vec<tls::SubjectAltNameMatcher>) -> ValidationContextType {
     })
 }
 
-/// For connections from others: nobody without a certificate of our roots, and only these where some are
+/// For connections from others: nobody without a certificate of our roots, and only this one where one is
 /// given.
 pub fn downstream(
     trust_domain: Option<&TrustDomain>,
-    callers: Vec<ServiceName>,
+    caller: Option<&ServiceName>,
 ) -> TransportSocket {
-    let validation = match callers.is_empty() {
-        true => ValidationContextType::ValidationContextSdsSecretConfig(secret(ROOTS_NAME)),
-        false => combined(callers.iter().map(|one| name_matcher(trust_domain, one)).collect()),
+    let validation = match caller {
+        None => ValidationContextType::ValidationContextSdsSecretConfig(secret(ROOTS_NAME)),
+        Some(caller) => combined(vec![name_matcher(trust_domain, caller)]),
     };
     let context = tls::DownstreamTlsContext {
         common_tls_context: Some(common(validation)),

@@ -33,8 +33,10 @@ impl WireRequest for DiscoveryRequest {
     const PROTOCOL: Protocol = Protocol::StateOfTheWorld;
 
     fn into_parts(self) -> Parts {
+        let version = Some(self.version_info).filter(|version| !version.is_empty());
         let request = Request {
             names: self.resource_names,
+            version: version.map(|version| version_number(&version)),
             nonce: self.response_nonce,
             error: self.error_detail.map(error_text),
             ..Request::default()
@@ -47,13 +49,11 @@ impl WireRequest for DeltaDiscoveryRequest {
     const PROTOCOL: Protocol = Protocol::Delta;
 
     fn into_parts(self) -> Parts {
-        // A version that is not one of ours is unlike any of ours: the resource is sent again.
-        let held = self.initial_resource_versions.into_iter().map(|(name, version)| {
-            let version = u64::from_str_radix(&version, 16).unwrap_or_default();
-            (name, version)
-        });
+        let held = self.initial_resource_versions.into_iter();
+        let held = held.map(|(name, version)| (name, version_number(&version)));
         let request = Request {
             held: held.collect(),
+            version: None,
             names: self.resource_names_subscribe,
             unsubscribe: self.resource_names_unsubscribe,
             nonce: self.response_nonce,
@@ -61,6 +61,11 @@ impl WireRequest for DeltaDiscoveryRequest {
         };
         Parts { node: self.node, type_url: self.type_url, request }
     }
+}
+
+/// One that is not ours is unlike any of ours: what has it is sent again.
+fn version_number(text: &str) -> u64 {
+    u64::from_str_radix(text, 16).unwrap_or_default()
 }
 
 /// Refuses what would cost too much.

@@ -4,6 +4,9 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// The version of every stand-in.
+pub const STAND_IN: u64 = u64::MAX / 2;
+
 #[derive(Clone, Debug, Default)]
 pub struct FakeView {
     pub resources: BTreeMap<(Kind, Arc<str>), Arc<Resource>>,
@@ -32,5 +35,14 @@ impl View for FakeView {
     fn names(&self, kind: Kind) -> Vec<Arc<str>> {
         let of_kind = self.resources.keys().filter(|(one, _)| *one == kind);
         of_kind.map(|(_, name)| Arc::clone(name)).collect()
+    }
+    fn has_endpoints(&self, _cluster: &str) -> bool {
+        true
+    }
+
+    /// Unlike any that was declared.
+    fn stand_in(&self, cluster: &str) -> Option<Arc<Resource>> {
+        let (name, version) = (cluster.into(), STAND_IN);
+        Some(Arc::new(Resource { name, version, any: Bytes::new() }))
     }
 }

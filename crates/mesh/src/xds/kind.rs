@@ -40,6 +40,16 @@ impl Kind {
     }
 }
 
+impl Kind {
+    /// Whether it names clusters, which have to be there before it and must not go while it is in force.
+    pub fn refers(self) -> bool {
+        match self {
+            Self::Listener | Self::Route => true,
+            Self::Secret | Self::Cluster | Self::Endpoints => false,
+        }
+    }
+}
+
 /// As people call them.
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

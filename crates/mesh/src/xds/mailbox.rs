@@ -2,6 +2,7 @@
 //!
 //! A mailbox holds names, not messages: a stream that is slow finds each name once, and the latest
 //! state behind it. Its size is bounded by what the stream subscribed to, and filling it never waits.
+use super::kind::Kind;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +13,8 @@ use tokio::time::Instant;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pending {
     pub endpoints: BTreeSet<Arc<str>>,
-    pub config: bool,
+    /// Of these kinds, everything.
+    pub kinds: BTreeSet<Kind>,
     pub since: Option<Instant>,
 }
 
@@ -31,9 +33,9 @@ impl Mailbox {
         self.wake.notify_one();
     }
 
-    pub fn config_changed(&self, at: Instant) {
+    pub fn config_changed(&self, kinds: &BTreeSet<Kind>, at: Instant) {
         let mut pending = self.pending.lock();
-        pending.config = true;
+        pending.kinds.extend(kinds);
         pending.since.get_or_insert(at);
         drop(pending);
         self.wake.notify_one();
@@ -64,11 +66,11 @@ mod tests {
         for _ in 0..1000 {
             mailbox.endpoints_changed(std::slice::from_ref(&a), first);
             mailbox.endpoints_changed(std::slice::from_ref(&b), Instant::now());
-            mailbox.config_changed(Instant::now());
+            mailbox.config_changed(&[Kind::Route].into(), Instant::now());
         }
         let pending = mailbox.next().await;
         assert_eq!(pending.endpoints, BTreeSet::from([a, b]));
-        assert!(pending.config);
+        assert_eq!(pending.kinds, [Kind::Route].into());
         assert_eq!(pending.since, Some(first), "waiting is counted from the first change");
     }
 }

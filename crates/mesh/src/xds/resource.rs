@@ -20,14 +20,24 @@ impl Resource {
     /// The message must carry the name in itself, as all xDS resources do; so two resources of
     /// different names never have the same bytes.
     pub fn encode(kind: Kind, name: Arc<str>, message: &impl Message) -> Self {
-        let (url, value) = (kind.type_url(), message.encoded_len());
-        let mut any = BytesMut::with_capacity(url.len() + value + 16);
+        Self::write(kind, name, message.encoded_len(), |any| message.encode_raw(any))
+    }
+
+    /// Of parts of the message that are encoded already.
+    pub fn join(kind: Kind, name: Arc<str>, parts: &[&Bytes]) -> Self {
+        let len = parts.iter().map(|part| part.len()).sum();
+        Self::write(kind, name, len, |any| parts.iter().for_each(|part| any.put_slice(part)))
+    }
+
+    fn write(kind: Kind, name: Arc<str>, len: usize, value: impl FnOnce(&mut BytesMut)) -> Self {
+        let url = kind.type_url();
+        let mut any = BytesMut::with_capacity(url.len() + len + 16);
         encode_key(1, WireType::LengthDelimited, &mut any);
         encode_varint(url.len() as u64, &mut any);
         any.put_slice(url.as_bytes());
         encode_key(2, WireType::LengthDelimited, &mut any);
-        encode_varint(value as u64, &mut any);
-        message.encode_raw(&mut any);
+        encode_varint(len as u64, &mut any);
+        value(&mut any);
         let any = any.freeze();
         Self { name, version: xxh3_64(&any), any }
     }

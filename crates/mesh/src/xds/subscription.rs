@@ -10,61 +10,16 @@
 //!   request with another nonce: stale; it says nothing of the answer, but its names count
 //! ```
 //! A refused answer is not repeated until something in it changes, so there is no hot loop.
+mod names;
+
 use super::kind::Kind;
+use super::progress::Progress;
+use super::request::{Protocol, Request};
 use super::resource::Resource;
 use super::{Push, View};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::time::Instant;
-
-/// Asking for everything, by name.
-const WILDCARD: &str = "*";
-
-/// The two variants of the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    StateOfTheWorld,
-    Delta,
-}
-
-/// A request in the words of either variant.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Request {
-    /// State of the world: all names, every time. Delta: names to add.
-    pub names: Vec<String>,
-    /// Delta only: names to take away.
-    pub unsubscribe: Vec<String>,
-    /// Delta only, on the first request: what the client still holds from an earlier stream.
-    pub held: Vec<(String, u64)>,
-    /// The answer this request speaks of; empty if it speaks of none.
-    pub nonce: String,
-    /// Why the client refused that answer, in its own words.
-    pub error: Option<String>,
-}
-
-/// A refusal.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Nack {
-    pub version: u64,
-    pub message: String,
-    pub at: Instant,
-    /// How many answers in a row were refused.
-    pub count: u32,
-}
-
-/// How far a client has followed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
-    pub sent: Option<u64>,
-    pub acked: Option<u64>,
-    /// Until something newer is accepted.
-    pub nacked: Option<Nack>,
-    /// From the change to the acknowledgement, the last time.
-    pub convergence: Option<Duration>,
-    /// The oldest change that is not acknowledged yet.
-    waiting_since: Option<Instant>,
-}
 
 /// What has to be compared with the view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -161,13 +116,13 @@ impl Subscription {
             Dirty::Names(dirty) => dirty.extend(names.iter().cloned()),
             Dirty::Nothing => self.dirty = Dirty::Names(names.clone()),
         }
-        self.waiting_since(since);
+        self.progress.wait_since(since);
     }
 
     /// Anything may have changed.
     pub fn mark_all(&mut self, since: Option<Instant>) {
         self.dirty = Dirty::All;
-        self.waiting_since(since);
+        self.progress.wait_since(since);
     }
 
     /// These must be sent again where the client wants them, changed or not.
@@ -198,8 +153,9 @@ impl Subscription {
         self.remember(&changed, &removed);
         if nothing && !must_answer {
             self.recount();
-            // What changed was changed back, or was of no concern.
-            self.progress.waiting_since.take_if(|_| !self.is_outstanding);
+            if !self.is_outstanding {
+                self.progress.wait_no_more();
+            }
             return None;
         }
         let names = changed.iter().map(|resource| Arc::clone(&resource.name)).collect();
@@ -230,94 +186,12 @@ impl Subscription {
         match error {
             // A repeated acknowledgement says nothing new; a refusal stands until a newer answer.
             None if !was_outstanding => {}
-            None => {
-                self.progress.acked = self.progress.sent;
-                self.progress.nacked = None;
-                let since = self.progress.waiting_since.take();
-                self.progress.convergence =
-                    since.map(|since| now - since).or(self.progress.convergence);
-            }
-            Some(message) => {
-                let count = self.progress.nacked.as_ref().map_or(0, |nack| nack.count);
-                self.progress.nacked = Some(Nack {
-                    version: self.progress.sent.unwrap_or_default(),
-                    message: message.to_owned(),
-                    at: now,
-                    count: count.saturating_add(1),
-                });
-            }
+            None => self.progress.accepted(now),
+            Some(message) => self.progress.refused(message, now),
         }
     }
 
-    fn replace_names(&mut self, names: &[String], is_start: bool) -> bool {
-        let explicit = names.iter().any(|name| name == WILDCARD);
-        let named = names.iter().filter(|name| *name != WILDCARD);
-        let names: BTreeSet<Arc<str>> = named.map(|name| name.as_str().into()).collect();
-        self.was_named |= explicit || !names.is_empty();
-        let wildcard = explicit || (self.kind.is_whole() && !self.was_named);
-        if is_start {
-            // The client starts over: whatever it was sent before, it asks for all of it now. What is
-            // still on its way to it may hold what is gone by then, and only a whole answer says so.
-            self.forget_all();
-            self.must_answer = wildcard || (self.kind.is_whole() && 0 < self.nonce);
-            self.dirty = Dirty::All;
-        }
-        if wildcard != self.wildcard {
-            self.wildcard = wildcard;
-            self.dirty = Dirty::All;
-        }
-        let added: BTreeSet<Arc<str>> = names.difference(&self.names).cloned().collect();
-        let gone: Vec<Arc<str>> = self.names.difference(&names).cloned().collect();
-        self.names = names;
-        gone.iter().for_each(|name| self.let_go(name));
-        self.mark(&added, None);
-        !added.is_empty() || !gone.is_empty()
-    }
-
-    fn adjust_names(&mut self, request: &Request, is_first: bool) -> bool {
-        let explicit = |names: &[String]| names.iter().any(|name| name == WILDCARD);
-        for name in request.unsubscribe.iter().filter(|name| *name != WILDCARD) {
-            self.names.remove(name.as_str());
-            self.let_go(name);
-        }
-        let added: BTreeSet<Arc<str>> = request
-            .names
-            .iter()
-            .filter(|name| *name != WILDCARD)
-            .map(|name| name.as_str().into())
-            .collect();
-        self.names.extend(added.iter().cloned());
-        let by_silence = is_first && self.kind.is_whole() && request.names.is_empty();
-        if (explicit(&request.names) || by_silence) && !self.wildcard {
-            self.wildcard = true;
-            self.must_answer = true;
-            self.dirty = Dirty::All;
-        }
-        if self.wildcard {
-            // Whoever lets go of a name and still wants everything does not know whether it is part of
-            // that: it is told.
-            let gone = request.unsubscribe.iter().filter(|name| *name != WILDCARD);
-            self.mark(&gone.map(|name| name.as_str().into()).collect(), None);
-        }
-        if explicit(&request.unsubscribe) && self.wildcard {
-            self.wildcard = false;
-            let kept = self.names.clone();
-            let gone: Vec<_> =
-                self.sent.keys().filter(|name| !kept.contains(*name)).cloned().collect();
-            gone.iter().for_each(|name| self.let_go(name));
-        }
-        for (name, version) in request.held.iter().filter(|_| is_first) {
-            self.set_sent(name.as_str().into(), Some(*version));
-        }
-        // Asking again for a name is a wish to get it again.
-        if !is_first {
-            self.again.extend(added.iter().cloned());
-        }
-        self.mark(&added, None);
-        !added.is_empty() || !request.unsubscribe.is_empty()
-    }
-
-    fn wants(&self, name: &Arc<str>) -> bool {
+    pub fn wants(&self, name: &Arc<str>) -> bool {
         self.wildcard || self.names.contains(name)
     }
 
@@ -343,6 +217,9 @@ impl Subscription {
         let (mut changed, mut removed) = (Vec::new(), Vec::new());
         for name in candidates {
             let held = self.sent.get(&name);
+            if view.is_kept(self.kind, &name, held.is_some()) && !self.again.contains(&name) {
+                continue;
+            }
             match view.get(self.kind, &name) {
                 Some(resource) => {
                     let is_new = held != Some(&Some(resource.version));
@@ -392,12 +269,6 @@ impl Subscription {
     fn forget_all(&mut self) {
         self.sent.clear();
         self.sum = 0;
-    }
-
-    fn waiting_since(&mut self, since: Option<Instant>) {
-        if let Some(since) = since {
-            self.progress.waiting_since.get_or_insert(since);
-        }
     }
 }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
 
 const SAMPLES: usize = 200;
 /// What a connection that is passed on takes at most; one that is closed takes nothing.
@@ -24,6 +25,11 @@ fn anywhere() -> SocketAddr {
 
 /// What comes back of a word, with the greeting before it; `None` if the connection is closed.
 async fn talk<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> Option<String> {
+    talk_on(&mut stream).await
+}
+
+/// The same, and the connection stays open.
+async fn talk_on<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> Option<String> {
     let talking = async {
         stream.write_all(b"hello").await.ok()?;
         let mut heard = Vec::new();
@@ -51,7 +57,7 @@ struct World {
     mesh: Mesh,
     server: Server,
     web: Envoy,
-    _db: Envoy,
+    db: Envoy,
     /// Where the Envoy of `db` takes connections.
     inbound: SocketAddr,
     _echo: Echo,
@@ -59,6 +65,11 @@ struct World {
 
 impl World {
     async fn start(mode: Mode) -> Self {
+        Self::start_with(mode, &[]).await
+    }
+
+    /// With more on the command line of both Envoys.
+    async fn start_with(mode: Mode, more: &[&str]) -> Self {
         let mesh = Mesh::new(&["shop/web", "shop/bank"]);
         mesh.declare_ports("shop/db", true, &["80", "5432!"]);
         mesh.certify("shop/web");
@@ -69,7 +80,7 @@ impl World {
         let inbound = Some((anywhere(), echo.endpoint.socket_addr()));
         let port = PortBootstrap { inbound, ..PortBootstrap::default() };
         bootstrap.ports.insert("5432".into(), port);
-        let db = Envoy::start(bootstrap).await;
+        let db = Envoy::start_with(bootstrap, more).await;
         let inbound = loop {
             if let Some(found) = db.listener("inbound:5432").await {
                 break found;
@@ -77,8 +88,8 @@ impl World {
             tokio::task::yield_now().await;
         };
         mesh.place_ports("shop/db", &[("5432", Endpoint::of(inbound).expect("a real port"))]);
-        let web = Envoy::start(caller(&mesh, &server, mode)).await;
-        let world = Self { mesh, server, web, _db: db, inbound, _echo: echo };
+        let web = Envoy::start_with(caller(&mesh, &server, mode), more).await;
+        let world = Self { mesh, server, web, db, inbound, _echo: echo };
         until("web reaches db", async || world.through_web().await.is_some()).await;
         world
     }
@@ -87,15 +98,20 @@ impl World {
         through(&self.web).await
     }
 
-    async fn tls(&self, issued: &Issued) -> Option<impl AsyncRead + AsyncWrite + Unpin + use<>> {
+    /// Straight to the Envoy of `db`, in the name of a caller, with this certificate.
+    async fn tls(
+        &self,
+        spoken: &'static str,
+        issued: &Issued,
+    ) -> Option<impl AsyncRead + AsyncWrite + Unpin + use<>> {
         let config = issued.material().expect("usable material").client_config();
         let tcp = TcpStream::connect(self.inbound).await.ok()?;
-        TlsConnector::from(config).connect(self.inbound.ip().into(), tcp).await.ok()
+        let spoken = ServerName::try_from(spoken).expect("a name");
+        TlsConnector::from(config).connect(spoken, tcp).await.ok()
     }
 
-    /// Straight to the Envoy of `db`, with this certificate.
-    async fn straight(&self, issued: &Issued) -> Option<String> {
-        talk(self.tls(issued).await?).await
+    async fn straight(&self, spoken: &'static str, issued: &Issued) -> Option<String> {
+        talk(self.tls(spoken, issued).await?).await
     }
 
     fn allow(&self, sources: &[&str], ports: &[&str], connections: bool) {
@@ -128,31 +144,43 @@ async fn guarded(mode: Mode) {
     assert_eq!(world.through_web().await.as_deref(), Some("db:hello"));
     let bank = world.mesh.issue(Role::Proxy, "bank.shop");
     let web = world.mesh.issue(Role::Proxy, "web.shop.other-instance");
-    assert_eq!(world.straight(&bank).await.as_deref(), Some("db:hello"), "nothing governs yet");
+    assert_eq!(
+        world.straight("bank.shop", &bank).await.as_deref(),
+        Some("db:hello"),
+        "nothing governs yet"
+    );
     let plain = TcpStream::connect(world.inbound).await.expect("connect");
     assert_eq!(talk(plain).await, None, "plain text is not heard");
 
     world.allow(&["shop/web"], &["5432"], true);
-    until("the bank is kept out", async || world.straight(&bank).await.is_none()).await;
-    let nothing = match world.tls(&bank).await {
-        Some(stream) => overhear(stream).await,
-        None => String::new(),
-    };
-    assert_eq!(nothing, "", "an instance that speaks first says nothing to strangers");
+    until("the bank is kept out", async || world.straight("bank.shop", &bank).await.is_none())
+        .await;
+    // Whatever name a stranger speaks.
+    for spoken in ["bank.shop", "web.shop"] {
+        let nothing = match world.tls(spoken, &bank).await {
+            Some(stream) => overhear(stream).await,
+            None => String::new(),
+        };
+        assert_eq!(nothing, "", "an instance that speaks first says nothing to strangers");
+    }
     until("web still gets in", async || world.through_web().await.is_some()).await;
-    assert_eq!(world.straight(&web).await.as_deref(), Some("db:hello"), "any instance of web may");
+    assert_eq!(
+        world.straight("web.shop", &web).await.as_deref(),
+        Some("db:hello"),
+        "any instance of web may"
+    );
 
     // Requests on the other port are no connections, and another port is not this one.
     for (ports, connections) in [(["5432"], false), (["80"], true)] {
         world.allow(&["shop/web"], &ports, connections);
-        until("web is kept out", async || world.straight(&web).await.is_none()).await;
+        until("web is kept out", async || world.straight("web.shop", &web).await.is_none()).await;
         until("and its own proxy does not take it", async || world.through_web().await.is_none())
             .await;
         world.allow(&["shop/web"], &["5432"], true);
         until("web is let in again", async || world.through_web().await.is_some()).await;
     }
     world.allow(&[], &["5432"], true);
-    until("empty means nobody", async || world.straight(&web).await.is_none()).await;
+    until("empty means nobody", async || world.straight("web.shop", &web).await.is_none()).await;
     until("all is acknowledged", async || world.server.all_current()).await;
     let said: Vec<String> =
         world.server.control.status().into_iter().flat_map(|one| one.findings).collect();
@@ -169,6 +197,47 @@ async fn connections_are_encrypted_and_guarded() {
 #[tokio::test]
 async fn connections_are_encrypted_and_guarded_in_delta() {
     guarded(Mode::AggregatedDelta).await;
+}
+
+/// Who is no longer allowed is cut off when Envoy has drained its chain, which takes as long as its command
+/// line says; those who are still allowed stay connected.
+async fn cut_off(mode: Mode) {
+    let world = World::start_with(mode, &["--drain-time-s", "1"]).await;
+    let bank = world.mesh.issue(Role::Proxy, "bank.shop");
+    world.allow(&["shop/web", "shop/bank"], &["5432"], true);
+    let chains = async || {
+        let config = world.db.admin("/config_dump?resource=dynamic_listeners").await;
+        config.map(|(_, text)| {
+            ["shop/web", "shop/bank"].map(|name| text.contains(&format!("\"{name}\"")))
+        })
+    };
+    until("both have a chain", async || chains().await == Some([true, true])).await;
+    until("all is acknowledged", async || world.server.all_current()).await;
+    let at = world.web.listener("connect/shop/db:5432/127.0.0.1:0").await.expect("it is open");
+    let mut through_web = TcpStream::connect(at).await.expect("connect");
+    let mut of_bank = world.tls("bank.shop", &bank).await.expect("the bank is let in");
+    assert_eq!(talk_on(&mut through_web).await.as_deref(), Some("db:hello"));
+    assert_eq!(talk_on(&mut of_bank).await.as_deref(), Some("db:hello"));
+
+    world.allow(&["shop/bank"], &["5432"], true);
+    until("web is cut off", async || talk_on(&mut through_web).await.is_none()).await;
+    until("and does not get in again", async || world.through_web().await.is_none()).await;
+    assert_eq!(talk_on(&mut of_bank).await.as_deref(), Some("hello"), "the bank goes on");
+    world.allow(&["shop/web", "shop/bank"], &["5432"], true);
+    until("web is let in again", async || world.through_web().await.is_some()).await;
+    assert_eq!(talk_on(&mut of_bank).await.as_deref(), Some("hello"), "and on");
+}
+
+/// proves: MSH-07
+#[tokio::test]
+async fn a_caller_that_is_no_longer_allowed_is_cut_off_and_nobody_else() {
+    cut_off(Mode::Aggregated).await;
+}
+
+/// proves: MSH-07
+#[tokio::test]
+async fn a_caller_that_is_no_longer_allowed_is_cut_off_and_nobody_else_in_delta() {
+    cut_off(Mode::AggregatedDelta).await;
 }
 
 /// Bounds are six standard deviations wide: chance breaks them once in a billion runs.

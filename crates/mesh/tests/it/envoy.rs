@@ -19,7 +19,12 @@ pub struct Envoy {
 impl Envoy {
     /// Starts one and waits until it takes requests. The ports of the bootstrap are replaced by
     /// ones that the kernel picks.
-    pub async fn start(mut bootstrap: Bootstrap) -> Self {
+    pub async fn start(bootstrap: Bootstrap) -> Self {
+        Self::start_with(bootstrap, &[]).await
+    }
+
+    /// The same with more on its command line.
+    pub async fn start_with(mut bootstrap: Bootstrap, more: &[&str]) -> Self {
         let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
         (bootstrap.admin, bootstrap.outbound) = (Some(loopback), loopback);
         let folder = tempfile::tempdir().expect("make a folder");
@@ -32,6 +37,7 @@ impl Envoy {
             .arg("--admin-address-path")
             .arg(&address_file)
             .args(["--use-dynamic-base-id", "--concurrency", "1", "--log-level", "error"])
+            .args(more)
             .kill_on_drop(true)
             .spawn()
             .expect("start Envoy; cargo xtask test installs it");

@@ -7,9 +7,10 @@ use crate::http;
 use crate::wait::until;
 use orrery_mesh::address::Endpoint;
 use orrery_mesh::envoy::Mode;
-use orrery_mesh::topology::TrafficTarget;
+use orrery_mesh::topology::{HealthCheck, HttpMatch, Service, TrafficSettings, TrafficTarget};
 use orrery_pki::Issued;
 use std::net::SocketAddr;
+use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -49,10 +50,14 @@ impl World {
 
     /// Straight to the Envoy of `books`, with this certificate.
     async fn straight(&self, issued: &Issued) -> Option<u16> {
+        self.straight_at("/", issued).await
+    }
+
+    async fn straight_at(&self, path: &str, issued: &Issued) -> Option<u16> {
         let config = issued.material().expect("usable material").client_config();
         let tcp = TcpStream::connect(self.inbound).await.ok()?;
         let tls = TlsConnector::from(config).connect(self.inbound.ip().into(), tcp).await.ok()?;
-        http::get_on(tls, "books", "/").await.map(|(status, _)| status)
+        http::get_on(tls, "books", path).await.map(|(status, _)| status)
     }
 
     fn allow(&self, sources: &[&str]) {
@@ -86,6 +91,52 @@ async fn access_is_enforced_by_the_side_of_the_instance() {
     world.allow(&[]);
     until("empty means nobody", async || world.straight(&web).await == Some(403)).await;
     until("web is told at home", async || world.through_web().await.0 == 403).await;
+}
+
+/// A target that speaks of other paths does not make every instance look unwell.
+///
+/// proves: MSH-07
+#[tokio::test]
+async fn whoever_may_call_a_service_may_check_its_health() {
+    let world = World::start(Mode::Aggregated).await;
+    let check = HealthCheck {
+        path: Some("/healthz".to_owned()),
+        interval: Duration::from_millis(50),
+        timeout: Duration::from_secs(5),
+        unhealthy_threshold: 1,
+        healthy_threshold: 1,
+    };
+    let api = HttpMatch { path_regex: Some("/api".to_owned()), ..HttpMatch::default() };
+    world.mesh.topology.put_target(TrafficTarget {
+        name: "books".to_owned(),
+        destination: name("shop/books"),
+        sources: [name("shop/web")].into(),
+        ports: None,
+        rules: Some(vec![api]),
+        connections: false,
+    });
+    world.mesh.topology.put_service(Service {
+        name: name("shop/books"),
+        ports: vec!["http".into()],
+        encrypted: true,
+        traffic: TrafficSettings { health_check: Some(check), ..TrafficSettings::default() },
+    });
+    until("all is acknowledged", async || world.server.all_current()).await;
+    let succeeded = async || -> Option<usize> {
+        let stats = world.web.admin("/stats?filter=shop/books.health_check.success").await?.1;
+        stats.trim().rsplit_once(": ")?.1.parse().ok()
+    };
+    let before = succeeded().await.unwrap_or_default();
+    until("checks succeed", async || succeeded().await.is_some_and(|now| before + 3 <= now)).await;
+    let clusters = world.web.admin("/clusters").await.expect("Envoy answers").1;
+    assert!(!clusters.contains("/failed_active_hc"), "{clusters}");
+    assert_eq!(world.web.get("books", "/api").await.0, 200);
+
+    let bank = world.mesh.issue(orrery_pki::Role::Proxy, "bank.shop");
+    let web = world.mesh.issue(orrery_pki::Role::Proxy, "web.shop");
+    assert_eq!(world.straight_at("/healthz", &web).await, Some(200));
+    assert_eq!(world.straight_at("/healthz/more", &web).await, Some(403), "that path and no other");
+    assert_eq!(world.straight_at("/healthz", &bank).await, Some(403), "and nobody else");
 }
 
 async fn rotation(mode: Mode) {

@@ -36,7 +36,10 @@ pub async fn run(global: &Global, arguments: &BootstrapArguments) -> anyhow::Res
     };
     let config = bootstrap.to_json();
     match arguments.output {
-        BootstrapFormat::Yaml => print::line(orrery_api::value_to_yaml(&config).trim_end())?,
+        BootstrapFormat::Yaml => {
+            let yaml = orrery_api::value_to_yaml(&config);
+            print::line(&format!("{HINT}\n{}", yaml.trim_end()))?;
+        }
         BootstrapFormat::Json => print::line(&format!("{config:#}"))?,
         BootstrapFormat::Workload => {
             let workload = workload(arguments, &bootstrap.service, &config);
@@ -81,9 +84,13 @@ fn identity_of(service: &ServiceName) -> String {
     format!("{}.{}", service.name(), service.project())
 }
 
-/// Starts the program with the file beside it; each copy calls itself by its node.
+/// Starts the program with the file beside it; each copy calls itself by its node. What is no longer allowed
+/// lasts as long as Envoy drains it, which only its command line says.
 const START: &str = "exec \"$0\" --config-path \"$ORRERY_FILES/envoy.yaml\" \
-    --service-node \"$ORRERY_WORKLOAD@$ORRERY_NODE\" --use-dynamic-base-id --log-level warning";
+    --service-node \"$ORRERY_WORKLOAD@$ORRERY_NODE\" --use-dynamic-base-id --drain-time-s 30 \
+    --log-level warning";
+/// The same for those who start it by hand.
+const HINT: &str = "# envoy --config-path THIS_FILE --drain-time-s 30";
 
 /// A Workload that runs the Envoy, with its bootstrap as a file.
 fn workload(arguments: &BootstrapArguments, service: &ServiceName, config: &Value) -> Value {

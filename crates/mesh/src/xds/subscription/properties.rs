@@ -115,7 +115,7 @@ impl World {
             Protocol::Delta => {
                 let is_verdict = added.is_empty() && removed.is_empty();
                 let nonce = if is_verdict { self.nonce.clone() } else { String::new() };
-                Request { names: added, unsubscribe: removed, nonce, error, held: Vec::new() }
+                Request { names: added, unsubscribe: removed, nonce, error, ..Request::default() }
             }
         };
         self.to_server.push_back(request);

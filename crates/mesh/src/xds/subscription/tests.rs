@@ -1,5 +1,6 @@
 use super::*;
 use crate::xds::fake::FakeView;
+use std::time::Duration;
 
 /// One kind of one client, driven by short texts.
 struct Table {
@@ -169,6 +170,37 @@ fn clusters_are_always_sent_whole() {
     clusters(&[("?", "@1"), ("? @1", "")]);
     clusters(&[("! a=1 b=1", ""), ("? a", "@1 a=1"), ("! b=2", ""), ("? @1 a *", "@2 a=1 b=2")]);
     clusters(&[("! a=1 b=1", ""), ("? a", "@1 a=1"), ("? @1", ""), ("! a=2", "")]);
+}
+
+/// Everything, some by name, both, and back, as a client may change its mind on whole states.
+///
+/// proves: MSH-01
+#[test]
+fn everything_and_names_beside_each_other_on_whole_states() {
+    let clusters = |steps| check(Kind::Cluster, Protocol::StateOfTheWorld, steps);
+    let done = clusters(&[
+        ("! a=1 b=2", ""),
+        // By silence, and it stays so however often silence acknowledges.
+        ("?", "@1 a=1 b=2"),
+        ("? @1", ""),
+        ("! b=3", "@2 a=1 b=3"),
+        ("? @2", ""),
+        ("? @2 * nope", ""),
+        ("! c=4", "@3 a=1 b=3 c=4"),
+        ("? @3 * nope", ""),
+        // Now names only, and then nothing at all.
+        ("? @3 a", ""),
+        ("! b=5 c=5", ""),
+        ("! a=6", "@4 a=6"),
+        ("? @4", ""),
+        ("! a=7", ""),
+        ("? @4 *", "@5 a=7 b=5 c=5"),
+        ("? @5 *", ""),
+    ]);
+    assert!(done.is_settled());
+    assert_eq!(done.progress().acked, Some(17));
+    let done = clusters(&[("! a=1 b=2", ""), ("? *", "@1 a=1 b=2"), ("? @1 a", "")]);
+    assert_eq!(done.progress().acked, Some(1), "what it let go of is not part of what it has");
 }
 
 /// proves: MSH-07
