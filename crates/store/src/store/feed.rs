@@ -104,9 +104,10 @@ impl Feed {
     /// Lists anew after the engine compacted away what this cache had not seen yet.
     async fn reload(&self) -> Result<(), Error> {
         let engine = self.engine.as_ref();
-        let (entries, revision) = load::entries_at(engine, &self.options.prefix, None).await?;
+        let loaded = load::loaded_at(engine, &self.options, None).await?;
+        let revision = loaded.revision;
         tracing::warn!(%revision, "the store's history was compacted before the cache read it");
-        self.shared.state.write().reset(entries, revision);
+        self.shared.state.write().reset(loaded);
         self.shared.applied.send_replace(revision);
         Ok(())
     }

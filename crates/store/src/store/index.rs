@@ -21,7 +21,7 @@ pub(super) struct Index {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place(Box<str>);
+pub(super) struct Place(Box<str>);
 
 impl std::borrow::Borrow<str> for Place {
     fn borrow(&self) -> &str {
@@ -34,17 +34,15 @@ fn place(term: &str, key: &str) -> Place {
 }
 
 impl Index {
-    pub fn new<'a>(terms: Arc<dyn Terms>, entries: impl Iterator<Item = &'a Arc<Entry>>) -> Self {
-        let of = |entry: &'a Arc<Entry>| {
-            let found = terms.terms(&entry.key, &entry.value);
-            found.into_iter().map(move |term| place(&term, &entry.key))
-        };
-        let places = entries.flat_map(of).collect();
-        Self { terms, places }
+    /// An index of these places, which [`Index::places`] told for the same terms.
+    pub fn of(terms: Arc<dyn Terms>, places: Vec<Place>) -> Self {
+        Self { terms, places: places.into_iter().collect() }
     }
 
-    pub fn terms(&self) -> Arc<dyn Terms> {
-        Arc::clone(&self.terms)
+    /// Where an entry stands in the index.
+    pub fn places(terms: &dyn Terms, entry: &Entry) -> impl Iterator<Item = Place> {
+        let found = terms.terms(&entry.key, &entry.value);
+        found.into_iter().map(move |term| place(&term, &entry.key))
     }
 
     /// Takes in that an entry took the place of another, or of none, or went.

@@ -8,6 +8,7 @@ use super::{
     events::{Event, EventBatch},
     groups::{Group, Groups},
     index::Index,
+    load::Loaded,
     snapshot::{Past, Snapshot},
 };
 use crate::{
@@ -40,8 +41,8 @@ struct Limits {
 }
 
 impl State {
-    pub fn new(entries: Entries, revision: Revision, options: &StoreOptions) -> Self {
-        let index = options.terms.clone().map(|terms| Index::new(terms, entries.range("", None)));
+    pub fn new(loaded: Loaded, options: &StoreOptions) -> Self {
+        let Loaded { entries, index, revision } = loaded;
         Self {
             entries,
             index,
@@ -154,12 +155,9 @@ impl State {
 
     /// Starts anew from a list, because the engine's history no longer reaches back to ours. What
     /// happened between is unknown, so every watcher is told to list again.
-    pub fn reset(&mut self, entries: Entries, revision: Revision) {
-        self.entries = entries;
-        if let Some(index) = &mut self.index {
-            *index = Index::new(index.terms(), self.entries.range("", None));
-        }
-        self.revision = revision;
+    pub fn reset(&mut self, loaded: Loaded) {
+        let Loaded { entries, index, revision } = loaded;
+        (self.entries, self.index, self.revision) = (entries, index, revision);
         self.history.clear();
         self.history_bytes = 0;
         self.floor = revision;

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
 
-use super::{Event, EventBatch, Store, StoreOptions, Watcher};
+use super::{Event, EventBatch, Store, StoreOptions, Terms, Watcher};
 use crate::{
     error::Error,
     memory,
@@ -178,10 +178,44 @@ async fn a_cache_left_behind_starts_anew() {
     let store = store(StoreOptions::default()).await;
     let r1 = create(&store, "a").await;
     let mut watcher = store.watch("", r1).expect("now can be watched from");
-    let entries = crate::entries::Entries::default();
-    store.inner.shared.state.write().reset(entries, Revision(100));
+    let (entries, index) = (crate::entries::Entries::default(), None);
+    let loaded = super::load::Loaded { entries, index, revision: Revision(100) };
+    store.inner.shared.state.write().reset(loaded);
     let error = next(&mut watcher).await.expect_err("what happened between is unknown");
     assert!(matches!(error, Error::Compacted { oldest: Revision(100), .. }), "{error:?}");
+}
+
+/// An entry is found by the last letter of its value.
+#[derive(Debug)]
+struct LastLetter;
+
+impl Terms for LastLetter {
+    fn terms(&self, _key: &str, value: &[u8]) -> Vec<String> {
+        value.last().map(|letter| char::from(*letter).to_string()).into_iter().collect()
+    }
+}
+
+/// Much is read in parts and put together side by side; nothing of it is lost.
+#[tokio::test]
+async fn everything_is_there_after_a_start_with_much() {
+    const MANY: usize = 10_250;
+    let engine = memory();
+    let numbers: Vec<usize> = (0..MANY).collect();
+    for some in numbers.chunks(100) {
+        let put = |number: &usize| Op::create(format!("k/{number:05}"), number.to_string());
+        engine.commit(some.iter().map(put).collect()).await.expect("the keys are new");
+    }
+    let terms = Some(Arc::new(LastLetter) as Arc<dyn Terms>);
+    let options = StoreOptions { terms, history_revisions: 3, ..StoreOptions::default() };
+    let store = Store::start(engine, options).await.expect("a store");
+    let snapshot = store.snapshot_now();
+    let keys: Vec<&str> = snapshot.range("").map(|entry| &*entry.key).collect();
+    let expected: Vec<String> = numbers.iter().map(|number| format!("k/{number:05}")).collect();
+    assert_eq!(keys, expected);
+    let found: Vec<&str> = snapshot.keys_with("7", "k/", "").expect("an index").collect();
+    let expected: Vec<String> =
+        numbers.iter().skip(7).step_by(10).map(|number| format!("k/{number:05}")).collect();
+    assert_eq!(found, expected);
 }
 
 #[tokio::test]
