@@ -11,8 +11,9 @@ pub enum Access {
     Nothing,
 }
 
-/// What the targets of a destination allow. Open where none governs; closed to all but the named where one does, on every port. Targets add
-/// up. `None` as the source is somebody whom none names. A port that takes anything is open or closed: rules about requests say nothing of it.
+/// What the targets of a destination allow. Open where none governs; closed to all but the named where one does,
+/// on every port. Targets add up. `None` as the source is somebody whom none names. A port that takes anything is
+/// open or closed: rules about requests say nothing of it.
 pub fn access(
     source: Option<&ServiceName>,
     port: Option<&ServicePort>,
