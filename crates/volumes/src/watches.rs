@@ -4,7 +4,8 @@ use orrery_hub::{Error, Hub, ObjectName};
 use orrery_proto::apps::v1::WorkloadInstance;
 use orrery_proto::infra::v1::Node;
 use orrery_proto::storage::v1::{
-    StorageController, Volume, VolumeAttachment, VolumeAttachmentSpec,
+    StorageController, Volume, VolumeAttachment, VolumeAttachmentSpec, VolumeSnapshot,
+    VolumeSnapshotSpec, VolumeSource,
 };
 use orrery_runtime::{Change, KeyQueue, OnEnd, Reflector, Tasks, View};
 use std::sync::Arc;
@@ -12,10 +13,19 @@ use tokio::sync::watch;
 
 type Queue = KeyQueue<ObjectName>;
 
+/// Where the names of what is concerned are left, for each controller.
+pub struct Queues {
+    pub volumes: Queue,
+    pub edge: Queue,
+    pub attachments: Queue,
+    pub snapshots: Queue,
+}
+
 pub struct Watches {
     pub controllers: Reflector<StorageController>,
     volumes: Reflector<Volume>,
     attachments: Reflector<VolumeAttachment>,
+    snapshots: Reflector<VolumeSnapshot>,
     nodes: Reflector<Node>,
     instances: Reflector<WorkloadInstance>,
 }
@@ -26,6 +36,7 @@ impl Watches {
             controllers: Reflector::new(hub.resources()?),
             volumes: Reflector::new(hub.resources()?),
             attachments: Reflector::indexed(hub.resources()?, by_volume),
+            snapshots: Reflector::new(hub.resources()?),
             nodes: Reflector::new(hub.resources()?),
             instances: Reflector::indexed(hub.resources()?, by_project),
         })
@@ -36,15 +47,18 @@ impl Watches {
             volumes: self.volumes.view(),
             attachments: self.attachments.view(),
             controllers: self.controllers.view(),
+            snapshots: self.snapshots.view(),
             nodes: self.nodes.view(),
             instances: self.instances.view(),
         }
     }
 
     /// Leaves the keys of what is concerned in the queues.
-    pub fn feed(&mut self, volumes: &Queue, edge: &Queue, attachments: &Queue) {
+    pub fn feed(&mut self, queues: &Queues) {
+        let Queues { volumes, edge, attachments, snapshots } = queues;
         let views = self.views();
-        self.feed_from_volumes(&views, volumes, edge, attachments);
+        self.feed_from_volumes(&views, queues);
+        self.feed_from_snapshots(&views, volumes, snapshots);
         self.feed_from_attachments(volumes, edge, attachments);
         let (queue, views_of) = (volumes.clone(), views.clone());
         self.instances.on_change(move |change| {
@@ -53,6 +67,7 @@ impl Watches {
             }
         });
         let (queues, found) = ([volumes.clone(), edge.clone()], attachments.clone());
+        let kept = snapshots.clone();
         self.controllers.on_change(move |change| {
             if told(&change.old) == told(&change.new) {
                 return;
@@ -61,6 +76,7 @@ impl Watches {
             let names = views_of.volumes.names();
             names.iter().for_each(|name| queues.iter().for_each(|queue| queue.add(name.clone())));
             views_of.attachments.names().into_iter().for_each(|name| found.add(name));
+            views_of.snapshots.names().into_iter().for_each(|name| kept.add(name));
         });
         let (queues, known) = ([volumes.clone(), attachments.clone()], views);
         self.nodes.on_change(move |change| {
@@ -74,17 +90,35 @@ impl Watches {
         });
     }
 
-    fn feed_from_volumes(&mut self, views: &Views, volumes: &Queue, edge: &Queue, found: &Queue) {
-        let queues = [volumes.clone(), edge.clone()];
-        let (attachments, found) = (views.attachments.clone(), found.clone());
+    /// A snapshot may be what a copy waits for, and is what the deletion of its volume leaves behind.
+    fn feed_from_snapshots(&mut self, views: &Views, volumes: &Queue, snapshots: &Queue) {
+        let (volumes, snapshots, all) = (volumes.clone(), snapshots.clone(), views.volumes.clone());
+        self.snapshots.on_change(move |change: &Change<VolumeSnapshot>| {
+            snapshots.add(change.name.clone());
+            for found in change.old.iter().chain(&change.new) {
+                volumes.add(ObjectName::new(&change.name.project, taken_of(found)));
+            }
+            copies(&all, &change.name, true).into_iter().for_each(|copy| volumes.add(copy));
+        });
+    }
+
+    fn feed_from_volumes(&mut self, views: &Views, to: &Queues) {
+        let queues = [to.volumes.clone(), to.edge.clone()];
+        let (attachments, found) = (views.attachments.clone(), to.attachments.clone());
+        let (kept, snapshots) = (views.snapshots.clone(), to.snapshots.clone());
         let all = views.volumes.clone();
         self.volumes.on_change(move |change: &Change<Volume>| {
             queues.iter().for_each(|queue| queue.add(change.name.clone()));
             for (name, _) in attachments.indexed(&change.name.to_string()) {
                 found.add(name);
             }
-            for copy in copies(&all, &change.name) {
+            for copy in copies(&all, &change.name, false) {
                 queues[0].add(copy);
+            }
+            for (name, snapshot) in kept.all() {
+                if name.project == change.name.project && taken_of(&snapshot) == change.name.name {
+                    snapshots.add(name);
+                }
             }
         });
     }
@@ -108,6 +142,7 @@ impl Watches {
             self.controllers.synced(),
             self.volumes.synced(),
             self.attachments.synced(),
+            self.snapshots.synced(),
             self.nodes.synced(),
             self.instances.synced(),
         ]
@@ -119,6 +154,7 @@ impl Watches {
         tasks.spawn("storage-controller-watch", all, self.controllers.run(stop.clone()));
         tasks.spawn("volume-watch", all, self.volumes.run(stop.clone()));
         tasks.spawn("attachment-watch", all, self.attachments.run(stop.clone()));
+        tasks.spawn("volume-snapshot-watch", all, self.snapshots.run(stop.clone()));
         tasks.spawn("storage-node-watch", all, self.nodes.run(stop.clone()));
         tasks.spawn("storage-instance-watch", all, self.instances.run(stop));
     }
@@ -132,13 +168,22 @@ fn told(controller: &Option<Arc<StorageController>>) -> Option<(String, String, 
     Some((spec.address().to_owned(), state.unwrap_or_default(), spec.unschedulable()))
 }
 
-/// Volumes that are to be copies of this one.
-fn copies(all: &View<Volume>, name: &ObjectName) -> Vec<ObjectName> {
+/// Volumes that are to be copies of this volume, or of the VolumeSnapshot with this name.
+fn copies(all: &View<Volume>, name: &ObjectName, snapshot: bool) -> Vec<ObjectName> {
+    let named = |source: &VolumeSource| match snapshot {
+        true => source.volume.is_none() && source.snapshot() == name.name,
+        false => source.volume() == name.name,
+    };
     let copies = all.all().into_iter().filter(|(other, volume)| {
         let source = volume.spec.as_ref().and_then(|spec| spec.source.as_ref());
-        other.project == name.project && source.is_some_and(|source| source.volume() == name.name)
+        other.project == name.project && source.is_some_and(named)
     });
     copies.map(|(name, _)| name).collect()
+}
+
+/// The volume that a snapshot is to be taken of.
+fn taken_of(snapshot: &VolumeSnapshot) -> &str {
+    snapshot.spec.as_ref().map(VolumeSnapshotSpec::volume).unwrap_or_default()
 }
 
 /// The index key of an attachment: its volume.

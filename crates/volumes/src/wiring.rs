@@ -1,8 +1,11 @@
 //! What a server has to know of this domain: its rules, and what the leader runs.
 use crate::controllers::liveness::LivenessReconciler;
-use crate::edge::{attachment::AttachmentEdge, hosts::Hosts, volume::VolumeEdge};
+use crate::edge::{
+    attachment::AttachmentEdge, ceph::Keys, hosts::Hosts, snapshot::SnapshotEdge,
+    volume::VolumeEdge,
+};
 use crate::volume::controller::VolumeReconciler;
-use crate::watches::Watches;
+use crate::watches::{Queues, Watches};
 use crate::{ProxyConfig, controllers, volume};
 use orrery_api::{Object, SchemeBuilder};
 use orrery_hub::{Error, Hub, HubBuilder, ObjectName};
@@ -21,6 +24,9 @@ pub fn rules(builder: SchemeBuilder) -> SchemeBuilder {
 pub fn register(builder: HubBuilder) -> HubBuilder {
     builder
         .on_create("orrery.storage.v1.Volume", |object| hold(object, volume::DATA_FINALIZER))
+        .on_create("orrery.storage.v1.VolumeSnapshot", |object| {
+            hold(object, volume::DATA_FINALIZER)
+        })
         .on_create("orrery.storage.v1.VolumeAttachment", |object| {
             hold(object, volume::DEVICE_FINALIZER);
         })
@@ -54,19 +60,25 @@ pub fn spawn_leader(
     };
     let views = watches.views();
     let hosts = Arc::new(Hosts::new(views.controllers.clone(), &config));
+    let keys = Arc::new(Keys::new(hub)?);
     let volumes = Controller::new("volumes", VolumeReconciler::new(hub, views.clone())?);
-    let edge =
-        VolumeEdge::new(hub, views.volumes.clone(), views.attachments.clone(), hosts.clone());
-    let edge = Controller::new("volume-edge", edge?);
-    let (found, attached, nodes) = (views.volumes, views.attachments, views.nodes);
-    let attachments = AttachmentEdge::new(hub, found, attached, nodes, hosts)?;
+    let edge = VolumeEdge::new(hub, views.clone(), hosts.clone(), keys.clone())?;
+    let edge = Controller::new("volume-edge", edge);
+    let attachments = AttachmentEdge::new(hub, views.clone(), hosts.clone(), keys)?;
     let attachments = Controller::new("attachment-edge", attachments);
-    watches.feed(&volumes.queue(), &edge.queue(), &attachments.queue());
+    let snapshots = Controller::new("snapshot-edge", SnapshotEdge::new(hub, views, hosts)?);
+    watches.feed(&Queues {
+        volumes: volumes.queue(),
+        edge: edge.queue(),
+        attachments: attachments.queue(),
+        snapshots: snapshots.queue(),
+    });
     let synced = watches.synced();
     watches.spawn(tasks);
     run(tasks, "volumes", volumes, synced.clone());
     run(tasks, "volume-edge", edge, synced.clone());
-    run(tasks, "attachment-edge", attachments, synced);
+    run(tasks, "attachment-edge", attachments, synced.clone());
+    run(tasks, "snapshot-edge", snapshots, synced);
     Ok(())
 }
 

@@ -43,7 +43,7 @@ pub enum Absent {
 const GUESTS: &str = "(package(orrery-cli) and test(/^qemu::/)) or (package(orrery-storage-node) and test(/^guest::/))";
 
 /// Tests that start a small Ceph.
-const CEPH: &str = "package(orrery-storage-node) and test(/^ceph::/)";
+const CEPH: &str = "(package(orrery-storage-node) or package(orrery-cli)) and test(/^ceph::/)";
 
 pub const REQUIREMENTS: &[Requirement] = &[
     Requirement {

@@ -140,6 +140,12 @@ impl Guest {
         self.monitor.call("device_add", device);
     }
 
+    /// Waits for the node of the device, which comes a moment after its link in `/sys`. Writing to it
+    /// before that would make a file of that name instead.
+    fn until_node(&mut self) {
+        self.until("test -b /dev/vda && echo it-is-there", |said| said.contains("it-is-there"));
+    }
+
     fn unplug(&mut self) {
         self.monitor.call("device_del", json!({"id": "blk15"}));
         self.monitor.deleted("blk15");
@@ -241,6 +247,7 @@ async fn a_volume_mapped_while_a_guest_runs_appears_there_and_keeps_its_data() {
         guest.plug(&socket);
         let found = guest.until(links, |said| said.contains(DEVICE));
         assert!(found.contains(&format!("{DEVICE}virtio")), "{found}");
+        guest.until_node();
         guest.run("echo written-by-the-guest | dd of=/dev/vda bs=512 conv=sync,fsync 2>/dev/null");
         guest.unplug();
         guest.until(links, |said| !said.contains(DEVICE));
@@ -253,6 +260,7 @@ async fn a_volume_mapped_while_a_guest_runs_appears_there_and_keeps_its_data() {
     tokio::task::block_in_place(|| {
         guest.plug(&socket);
         guest.until(links, |said| said.contains(DEVICE));
+        guest.until_node();
         let read = guest.run("dd if=/dev/vda bs=512 count=1 2>/dev/null | head -n 1");
         assert!(read.contains("written-by-the-guest"), "{read}");
         guest.unplug();

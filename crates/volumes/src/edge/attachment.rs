@@ -1,8 +1,9 @@
 //! Attachments: a volume as a device on the host of a node.
 use super::hosts::Hosts;
-use super::{LOOK_AGAIN, Problem, RETRY};
+use super::{LOOK_AGAIN, Problem, RETRY, ceph};
 use crate::status::{self, meta, ready};
-use crate::volume::{DEVICE_FINALIZER, controller::gone_is_fine, controller_of};
+use crate::volume::controller::{Views, gone_is_fine};
+use crate::volume::{DEVICE_FINALIZER, controller_of};
 use async_trait::async_trait;
 use orrery_hub::{Clock, Error, Hub, ObjectName, Resources};
 use orrery_proto::infra::v1::Node;
@@ -87,19 +88,20 @@ pub struct AttachmentEdge {
     attachments: Arc<View<VolumeAttachment>>,
     nodes: Arc<View<Node>>,
     hosts: Arc<Hosts>,
+    keys: Arc<ceph::Keys>,
     clock: Arc<dyn Clock>,
 }
 
 impl AttachmentEdge {
     pub fn new(
         hub: &Hub,
-        volumes: Arc<View<Volume>>,
-        attachments: Arc<View<VolumeAttachment>>,
-        nodes: Arc<View<Node>>,
+        views: Views,
         hosts: Arc<Hosts>,
+        keys: Arc<ceph::Keys>,
     ) -> Result<Self, Error> {
+        let Views { volumes, attachments, nodes, .. } = views;
         let (resources, clock) = (hub.resources()?, hub.clock().clone());
-        Ok(Self { resources, volumes, attachments, nodes, hosts, clock })
+        Ok(Self { resources, volumes, attachments, nodes, hosts, keys, clock })
     }
 
     fn step(&self, key: &ObjectName, attachment: &VolumeAttachment) -> (Step, Option<Arc<Volume>>) {
@@ -115,9 +117,18 @@ impl AttachmentEdge {
         (step(attachment, volume.as_deref(), &controller, others), volume)
     }
 
-    async fn map(&self, controller: &str, handle: &str) -> Result<(String, String), Problem> {
+    async fn map(
+        &self,
+        project: &str,
+        volume: &Volume,
+        controller: &str,
+        handle: &str,
+    ) -> Result<(String, String), Problem> {
+        let params = Some(match ceph::image(volume) {
+            Some(image) => Params::Ceph(self.keys.params(project, image).await?),
+            None => Params::Malloc(MallocParams {}),
+        });
         let mut host = self.hosts.host(controller)?;
-        let params = Some(Params::Malloc(MallocParams {}));
         let request = MapVolumeRequest { volume_id: handle.to_owned(), params };
         let reply = host.controller.map_volume(request).await?.into_inner();
         Ok((reply.device, reply.scsi))
@@ -215,14 +226,16 @@ impl Reconciler<ObjectName> for AttachmentEdge {
                 }
                 Err(problem) => problem,
             },
-            Step::Map { controller, handle } => match self.map(&controller, &handle).await {
-                Ok(device) => {
-                    let volume = volume.unwrap_or_default();
-                    self.attached(key, &volume, &controller, device).await?;
-                    return Ok(Next::After(LOOK_AGAIN));
+            Step::Map { controller, handle } => {
+                let volume = volume.unwrap_or_default();
+                match self.map(&key.project, &volume, &controller, &handle).await {
+                    Ok(device) => {
+                        self.attached(key, &volume, &controller, device).await?;
+                        return Ok(Next::After(LOOK_AGAIN));
+                    }
+                    Err(problem) => problem,
                 }
-                Err(problem) => problem,
-            },
+            }
             Step::Wait(problem) => {
                 self.waits(key, going, &problem).await?;
                 return Ok(Next::AwaitChange);

@@ -1,12 +1,14 @@
-//! The edge towards storage controllers: carries out what is written in Volume and VolumeAttachment
-//! resources, and writes down what the controllers say.
+//! The edge towards storage controllers: carries out what is written in Volume, VolumeAttachment and
+//! VolumeSnapshot resources, and writes down what the controllers say.
 //!
 //! ```text
-//!  Volume ───────────┐   what is missing there?          ┌─> a storage controller
-//!  VolumeAttachment ─┴─> calls (pure) ─> hosts (channel) ┴─> observed, device, problem
+//!  Volume, VolumeSnapshot ─┐   what is missing there?          ┌─> a storage controller
+//!  VolumeAttachment ───────┴─> calls (pure) ─> hosts (channel) ┴─> observed, device, problem
 //! ```
 pub mod attachment;
+pub mod ceph;
 pub mod hosts;
+pub mod snapshot;
 pub mod volume;
 
 use std::time::Duration;
@@ -39,6 +41,8 @@ impl From<Status> for Problem {
             Code::FailedPrecondition => "InUse",
             Code::Aborted => "Busy",
             Code::DataLoss => "Faulty",
+            Code::NotFound => "NotFound",
+            Code::PermissionDenied => "AccessDenied",
             _ => "Refused",
         };
         Self { reason, message: status.message().to_owned() }

@@ -1,12 +1,13 @@
 //! Volumes at their storage controllers.
 use super::hosts::{Host, Hosts};
-use super::{LOOK_AGAIN, Problem, RETRY};
+use super::{LOOK_AGAIN, Problem, RETRY, ceph};
 use crate::status::{self, meta};
-use crate::volume::{handle, size_bytes};
+use crate::volume::controller::Views;
+use crate::volume::{handle, kept_handle, size_bytes};
 use async_trait::async_trait;
 use orrery_hub::{Error, Hub, ObjectName, Resources};
 use orrery_proto::storage::v1::{
-    SnapshotObserved, Volume, VolumeAttachment, VolumeObserved, VolumeSpec,
+    SnapshotObserved, Volume, VolumeAttachment, VolumeObserved, VolumeSnapshot, VolumeSpec,
 };
 use orrery_proto::volumes::v1::{self as pb, source::Of};
 use orrery_runtime::{Next, Reconciler, View};
@@ -159,22 +160,30 @@ pub struct VolumeEdge {
     volumes: Resources<Volume>,
     view: Arc<View<Volume>>,
     attachments: Arc<View<VolumeAttachment>>,
+    snapshots: Arc<View<VolumeSnapshot>>,
     hosts: Arc<Hosts>,
+    keys: Arc<ceph::Keys>,
 }
 
 impl VolumeEdge {
     pub fn new(
         hub: &Hub,
-        view: Arc<View<Volume>>,
-        attachments: Arc<View<VolumeAttachment>>,
+        views: Views,
         hosts: Arc<Hosts>,
+        keys: Arc<ceph::Keys>,
     ) -> Result<Self, Error> {
-        Ok(Self { volumes: hub.resources()?, view, attachments, hosts })
+        let Views { volumes: view, attachments, snapshots, .. } = views;
+        Ok(Self { volumes: hub.resources()?, view, attachments, snapshots, hosts, keys })
     }
 
     /// What the volume is a copy of, as its controller knows it.
     fn source(&self, project: &str, volume: &Volume) -> Option<pb::Source> {
         let source = volume.spec.as_ref()?.source.as_ref()?;
+        if source.volume.is_none() {
+            let found = self.snapshots.get(&ObjectName::new(project, source.snapshot()))?;
+            let of = Of::Snapshot(kept_handle(&meta(&found.metadata).uid));
+            return Some(pb::Source { of: Some(of) });
+        }
         let found = self.view.get(&ObjectName::new(project, source.volume()))?;
         let uid = &meta(&found.metadata).uid;
         let of = match &source.snapshot {
@@ -192,8 +201,19 @@ impl VolumeEdge {
         remote: &mut Remote,
     ) -> Result<(), Problem> {
         let status = volume.status.clone().unwrap_or_default();
-        let mut host = self.hosts.host(&status.controller)?;
         let name = handle(&meta(&volume.metadata).uid);
+        if let Some(image) = ceph::image(volume) {
+            // It was there before, and stays.
+            if meta(&volume.metadata).deletion_timestamp.is_some() {
+                return Ok(());
+            }
+            let params = self.keys.params(&key.project, image).await?;
+            let mut host = self.hosts.host(&status.controller)?;
+            let size_bytes = ceph::look(&mut host, params).await?;
+            remote.volume = Some(pb::Volume { name, size_bytes, ..<_>::default() });
+            return Ok(());
+        }
+        let mut host = self.hosts.host(&status.controller)?;
         *remote = look(&mut host, &name).await?;
         let source = self.source(&key.project, volume);
         let calls = calls(volume, remote, source)?;
@@ -268,7 +288,8 @@ impl Reconciler<ObjectName> for VolumeEdge {
             volume.status.get_or_insert_default().observed = Some(next.clone());
         })
         .await?;
-        Ok(Next::After(if outcome.is_ok() { LOOK_AGAIN } else { RETRY }))
+        let retry = if ceph::image(&volume).is_some() { ceph::RETRY } else { RETRY };
+        Ok(Next::After(if outcome.is_ok() { LOOK_AGAIN } else { retry }))
     }
 }
 

@@ -11,10 +11,14 @@ use orrery_proto::core::v1::ObjectReference;
 use orrery_proto::infra::v1::Node;
 use orrery_proto::meta::v1::ObjectMeta;
 use orrery_proto::storage::v1::{
-    StorageController, StorageControllerSpec, Volume, VolumeAttachment, VolumeSource,
+    StorageController, StorageControllerSpec, Volume, VolumeAttachment, VolumeSnapshot,
+    VolumeSource,
 };
 use orrery_runtime::{Next, Reconciler, View, conditions};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+
+/// A volume that fits nowhere looks for room again after this.
+const LOOK_FOR_ROOM: Duration = Duration::from_secs(30);
 
 /// What the watches have told.
 #[derive(Clone)]
@@ -23,6 +27,7 @@ pub struct Views {
     /// Indexed by project and volume.
     pub attachments: Arc<View<VolumeAttachment>>,
     pub controllers: Arc<View<StorageController>>,
+    pub snapshots: Arc<View<VolumeSnapshot>>,
     pub nodes: Arc<View<Node>>,
     /// Those that mount volumes, by project.
     pub instances: Arc<View<WorkloadInstance>>,
@@ -54,6 +59,35 @@ impl VolumeReconciler {
             users: self.users(key),
             attachments: attachments.iter().map(|(_, found)| (**found).clone()).collect(),
             source: self.source(key, volume),
+            kept: self.kept(key, volume),
+        }
+    }
+
+    /// The snapshots that were taken of the volume and are no part of it.
+    fn kept(&self, key: &ObjectName, volume: &Volume) -> Vec<String> {
+        let uid = &meta(&volume.metadata).uid;
+        let of_this = |snapshot: &VolumeSnapshot| {
+            let status = snapshot.status.as_ref();
+            status.is_some_and(|status| status.volume_uid == *uid && status.size_bytes != 0)
+        };
+        let all = self.views.snapshots.all().into_iter();
+        let mut kept: Vec<String> = all
+            .filter(|(name, snapshot)| name.project == key.project && of_this(snapshot))
+            .map(|(name, _)| name.name)
+            .collect();
+        kept.sort();
+        kept
+    }
+
+    /// What a VolumeSnapshot has for a copy of it.
+    fn snapshot(&self, project: &str, name: &str) -> Source {
+        let Some(found) = self.views.snapshots.get(&ObjectName::new(project, name)) else {
+            return Source::Missing(format!("there is no volume snapshot {name}"));
+        };
+        let status = found.status.clone().unwrap_or_default();
+        match status.size_bytes {
+            0 => Source::Missing(format!("the volume snapshot {name} is not taken yet")),
+            _ => Source::On(status.controller),
         }
     }
 
@@ -76,6 +110,9 @@ impl VolumeReconciler {
     fn source(&self, key: &ObjectName, volume: &Volume) -> Source {
         let source = volume.spec.as_ref().and_then(|spec| spec.source.as_ref());
         let Some(source) = source else { return Source::None };
+        if source.volume.is_none() {
+            return self.snapshot(&key.project, source.snapshot());
+        }
         let name = ObjectName::new(&key.project, VolumeSource::volume(source));
         let Some(found) = self.views.volumes.get(&name) else {
             return Source::Missing(format!("there is no volume {}", name.name));
@@ -85,7 +122,12 @@ impl VolumeReconciler {
         if observed.size_bytes == 0 {
             return Source::Missing(format!("the volume {} is not there yet", name.name));
         }
+        let ceph = found.spec.as_ref().is_some_and(|spec| spec.ceph.is_some());
         match &source.snapshot {
+            _ if ceph => {
+                let name = &name.name;
+                Source::Missing(format!("the volume {name} is an image of Ceph: copy it there"))
+            }
             Some(wanted) if !observed.snapshots.iter().any(|known| known.name == *wanted) => {
                 Source::Missing(format!("{} has no snapshot {wanted} yet", name.name))
             }
@@ -143,12 +185,14 @@ impl Reconciler<ObjectName> for VolumeReconciler {
         if planned.release {
             self.release(key, planned.left_behind.as_deref()).await?;
         }
-        Ok(Next::AwaitChange)
+        // How much is free somewhere changes without a word.
+        let full = planned.status.reason == "OutOfSpace" && planned.status.controller.is_empty();
+        Ok(if full { Next::After(LOOK_FOR_ROOM) } else { Next::AwaitChange })
     }
 }
 
 /// A storage controller by its id.
-fn host((name, controller): &(ObjectName, Arc<StorageController>)) -> Option<(String, Host)> {
+pub fn host((name, controller): &(ObjectName, Arc<StorageController>)) -> Option<(String, Host)> {
     let id = controllers::entry(&name.name, controller)?.id.to_string();
     let status = controller.status.clone().unwrap_or_default();
     let spec = controller.spec.as_ref();
@@ -157,6 +201,7 @@ fn host((name, controller): &(ObjectName, Arc<StorageController>)) -> Option<(St
         ready: status.state == "Ready",
         unschedulable: spec.is_some_and(StorageControllerSpec::unschedulable),
         available: status.available_bytes,
+        backend: status.backend,
     };
     Some((id, host))
 }

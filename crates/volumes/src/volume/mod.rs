@@ -38,3 +38,8 @@ pub fn size_bytes(volume: &Volume) -> i64 {
 pub fn handle(uid: &str) -> String {
     format!("v-{uid}")
 }
+
+/// The name of a VolumeSnapshot there.
+pub fn kept_handle(uid: &str) -> String {
+    format!("k-{uid}")
+}

@@ -16,6 +16,8 @@ pub struct Host {
     pub unschedulable: bool,
     /// Bytes that are free, if it says so.
     pub available: Option<i64>,
+    /// Its backend; empty if it does not say.
+    pub backend: String,
 }
 
 /// A copy of a workload that mounts the volume.
@@ -48,6 +50,8 @@ pub struct Around {
     /// Those of this volume.
     pub attachments: Vec<VolumeAttachment>,
     pub source: Source,
+    /// Names of the VolumeSnapshots that were taken of it, which stay when it goes.
+    pub kept: Vec<String>,
 }
 
 /// What stands in the way.
@@ -97,6 +101,7 @@ pub fn plan(volume: &Volume, around: &Around) -> Plan {
     (plan.status.state, plan.status.reason, plan.status.message) = (state, reason, message);
     plan.status.observed_generation = metadata.generation;
     plan.status.attached_to = attached_to(around);
+    plan.status.size = words::size(volume, &plan.status);
     plan.status.impact = words::impact(volume, &plan.status, around);
     plan
 }

@@ -27,7 +27,7 @@ pub fn of(
 ) -> Words {
     let observed = status.observed.clone().unwrap_or_default();
     if meta(&volume.metadata).deletion_timestamp.is_some() {
-        return going(status, around, &observed);
+        return going(volume, status, around, &observed);
     }
     if let Some(Obstacle { reason, message }) = obstacle {
         return Words::new("Pending", &reason, message);
@@ -50,7 +50,11 @@ pub fn of(
     if !observed.problem.is_empty() {
         return Words::new("Degraded", &observed.problem_reason, observed.problem);
     }
-    let shown = quantity::show(size);
+    let mut shown = quantity::show(size);
+    if let Some(image) = image(volume) {
+        shown = format!("{shown}, the image {image} of Ceph, through {}", status.controller);
+        return Words::new("Ready", "Created", shown);
+    }
     if observed.generation < meta(&volume.metadata).generation {
         let message = format!("{shown} on {}; a change is under way", status.controller);
         return Words::new("Ready", "Updating", message);
@@ -62,7 +66,28 @@ fn host_away(controller: &str) -> String {
     format!("the storage controller {controller} is not heard of")
 }
 
-fn going(status: &VolumeStatus, around: &Around, observed: &VolumeObserved) -> Words {
+/// The image of Ceph that a volume stands for, as pool and name.
+fn image(volume: &Volume) -> Option<String> {
+    let image = volume.spec.as_ref()?.ceph.as_ref()?;
+    Some(format!("{}/{}", image.pool(), image.image()))
+}
+
+/// How large it is, or is to be.
+pub fn size(volume: &Volume, status: &VolumeStatus) -> String {
+    let there = status.observed.as_ref().map(|observed| observed.size_bytes).unwrap_or_default();
+    match (there, size_bytes(volume)) {
+        (0, 0) => String::new(),
+        (0, wanted) => quantity::show(wanted),
+        (there, _) => quantity::show(there),
+    }
+}
+
+fn going(
+    volume: &Volume,
+    status: &VolumeStatus,
+    around: &Around,
+    observed: &VolumeObserved,
+) -> Words {
     if let Some(user) = around.users.first() {
         let message = format!(
             "the workload {} on the node {} uses it; it goes when nobody does",
@@ -73,6 +98,9 @@ fn going(status: &VolumeStatus, around: &Around, observed: &VolumeObserved) -> W
     if !around.attachments.is_empty() {
         let message = "it is attached; it goes when its attachments are gone";
         return Words::new("Deleting", "InUse", message);
+    }
+    if let Some(image) = image(volume) {
+        return Words::new("Deleting", "Deleting", format!("the image {image} stays in Ceph"));
     }
     let away = around.hosts.get(&status.controller).is_none_or(|host| !host.ready);
     if away && !status.controller.is_empty() {
@@ -109,7 +137,10 @@ pub fn left_behind(status: &VolumeStatus) -> String {
 pub fn impact(volume: &Volume, status: &VolumeStatus, around: &Around) -> Vec<String> {
     let observed = status.observed.clone().unwrap_or_default();
     let mut sentences = Vec::new();
-    if observed.size_bytes == 0 {
+    let image = image(volume);
+    if let Some(image) = &image {
+        sentences.push(format!("leaves the image {image} in Ceph as it is"));
+    } else if observed.size_bytes == 0 {
         let size = quantity::show(size_bytes(volume));
         sentences.push(format!("no data is lost: the {size} were never made"));
     } else {
@@ -120,12 +151,15 @@ pub fn impact(volume: &Volume, status: &VolumeStatus, around: &Around) -> Vec<St
         let names: Vec<&str> = observed.snapshots.iter().map(|one| one.name.as_str()).collect();
         sentences.push(format!("deletes the snapshots {}", names.join(", ")));
     }
+    if !around.kept.is_empty() {
+        sentences.push(format!("keeps the volume snapshots {}", around.kept.join(", ")));
+    }
     for user in &around.users {
         let (workload, node) = (&user.workload, &user.node);
         sentences.push(format!("waits for the workload {workload} on the node {node} to go"));
     }
     let away = around.hosts.get(&status.controller).is_none_or(|host| !host.ready);
-    if away && observed.size_bytes != 0 {
+    if away && observed.size_bytes != 0 && image.is_none() {
         sentences.push(format!(
             "waits for {}, which is not heard of; with the annotation {FORGET_ANNOTATION}=true {}",
             status.controller,

@@ -1,11 +1,11 @@
 //! What is asked of a controller.
 use super::*;
 use orrery_proto::meta::v1::ObjectMeta;
-use orrery_proto::storage::v1::{VolumeSnapshot, VolumeStatus};
+use orrery_proto::storage::v1::{OwnSnapshot, VolumeStatus};
 use proptest::prelude::*;
 
 fn mk_volume(size: &str, snapshots: &[String], deleting: bool) -> Volume {
-    let snapshot = |name: &String| VolumeSnapshot { name: Some(name.clone()) };
+    let snapshot = |name: &String| OwnSnapshot { name: Some(name.clone()) };
     Volume {
         metadata: Some(ObjectMeta {
             name: "data".into(),

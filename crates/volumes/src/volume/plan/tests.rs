@@ -1,7 +1,7 @@
 //! One line is one volume in one situation.
 use super::*;
 use orrery_proto::storage::v1::{
-    SnapshotObserved, VolumeAttachmentStatus, VolumeObserved, VolumeSpec,
+    CephImage, SnapshotObserved, VolumeAttachmentStatus, VolumeObserved, VolumeSpec,
 };
 use proptest::prelude::*;
 
@@ -23,7 +23,7 @@ fn mk_volume(edit: impl FnOnce(&mut Volume)) -> Volume {
 }
 
 fn mk_host(ready: bool, available: Option<i64>) -> Host {
-    Host { name: "host".into(), ready, unschedulable: false, available }
+    Host { name: "host".into(), ready, available, ..Host::default() }
 }
 
 fn around(hosts: &[(&str, Host)], users: &[(&str, &str)]) -> Around {
@@ -74,7 +74,8 @@ fn where_a_volume_goes() {
     check(&mk_volume(|_| ()), &around(&two, &[("n", "c")]), "Pending NoController");
     let now = mk_volume(|v| v.spec.as_mut().unwrap().placement = Some("now".into()));
     check(&now, &around(&two, &[]), "b Pending Creating");
-    check(&now, &around(&[("a", small.clone())], &[]), "Pending OutOfSpace");
+    let full = check(&now, &around(&[("a", small.clone())], &[]), "Pending OutOfSpace");
+    assert!(full.status.message.ends_with("a has the most, 1Mi"), "{}", full.status.message);
     check(&now, &around(&[("a", mk_host(true, None))], &[]), "a Pending Creating");
     check(&now, &around(&[("a", mk_host(false, None))], &[]), "Pending NoController");
     check(&now, &around(&[], &[]), "Pending NoController");
@@ -95,6 +96,42 @@ fn a_copy_is_made_where_its_source_is() {
     check(&named, &world, "Pending SourceElsewhere");
     world.source = Source::Missing("there is no volume x".into());
     check(&mk_volume(|_| ()), &world, "Pending SourceMissing");
+}
+
+fn mk_ceph(edit: impl FnOnce(&mut Volume)) -> Volume {
+    mk_volume(|v| {
+        let (pool, image) = (Some("fast".into()), Some("disk".into()));
+        let ceph = Some(CephImage { pool, image, ..CephImage::default() });
+        v.spec = Some(VolumeSpec { ceph, ..VolumeSpec::default() });
+        edit(v);
+    })
+}
+
+#[test]
+fn an_image_of_ceph_goes_where_it_can_be_reached_and_is_left_alone() {
+    let host = |backend: &str| Host { backend: backend.into(), ..mk_host(true, None) };
+    let hosts = [("a", host("qemu")), ("b", host("loop")), ("c", host("spdk"))];
+    check(&mk_ceph(|_| ()), &around(&hosts, &[]), "Pending WaitingForUser");
+    check(&mk_ceph(|_| ()), &around(&hosts, &[("n", "a")]), "a Pending Creating");
+    let plan = check(&mk_ceph(|_| ()), &around(&hosts, &[("n", "b")]), "Pending NoCeph");
+    assert!(plan.status.message.contains("qemu or spdk"), "{}", plan.status.message);
+    let now = mk_ceph(|v| v.spec.as_mut().unwrap().placement = Some("now".into()));
+    check(&now, &around(&hosts, &[]), "a Pending Creating");
+    check(&now, &around(&hosts[1..2], &[]), "Pending NoCeph");
+    // It has no place of its own: it is used from wherever it is needed, once nobody holds it.
+    let used = mk_ceph(|v| made(v, "a"));
+    let plan = check(&used, &around(&hosts, &[("n", "c")]), "c Ready Created");
+    assert!(plan.status.message.contains("fast/disk of Ceph, through c"), "{:?}", plan.status);
+    let mut world = around(&hosts, &[("n", "c")]);
+    world.attachments = vec![mk_attachment("m", false, "Attached")];
+    check(&used, &world, "a Ready Created");
+    let going = mk_ceph(|v| {
+        made(v, "a");
+        deleted(v, false);
+        v.status.as_mut().unwrap().observed.as_mut().unwrap().gone = true;
+    });
+    let plan = check(&going, &around(&[], &[]), "a Deleting Deleting");
+    assert!(plan.release && plan.status.impact.join("").contains("leaves the image fast/disk"));
 }
 
 #[test]
@@ -188,6 +225,10 @@ fn the_impact_of_a_deletion_is_known_before() {
     for part in ["deletes 64Mi of data on a", "workload web on the node n", "not heard of"] {
         assert!(impact.contains(part), "{impact}");
     }
+    let mut world = world;
+    world.kept = vec!["nightly".into()];
+    let impact = plan(&volume, &world).status.impact.join("; ");
+    assert!(impact.contains("keeps the volume snapshots nightly"), "{impact}");
     let nothing = plan(&mk_volume(|_| ()), &around(&[], &[])).status.impact.join("; ");
     assert!(nothing.contains("no data is lost"), "{nothing}");
 }
@@ -200,11 +241,11 @@ prop_compose! {
     ) -> Around {
         Around {
             hosts: hosts.into_iter().map(|(id, (ready, unschedulable, available))| {
-                (id.clone(), Host { name: id, ready, unschedulable, available })
+                (id.clone(), Host { name: id, ready, unschedulable, available, ..Host::default() })
             }).collect(),
             users: users.into_iter().map(|(node, controller)| User { node, controller, workload: "web".into() }).collect(),
             attachments: attached.iter().map(|node| mk_attachment(node, true, "Attached")).collect(),
-            source: Source::None,
+            ..Around::default()
         }
     }
 }
