@@ -9,6 +9,7 @@ mod hide;
 mod list;
 mod meta;
 mod redact;
+mod server_owned;
 mod splice;
 pub(crate) mod wire;
 
