@@ -3,6 +3,7 @@
 //! The message is the truth: typed views are made of its bytes, so a server that is older than
 //! the writer of an object never erases what it does not understand.
 mod codec;
+mod compose;
 mod encoded;
 mod equal;
 mod hide;
@@ -19,6 +20,7 @@ use prost::{Message, Name};
 use prost_reflect::{DynamicMessage, FieldDescriptor, ReflectMessage, Value};
 
 pub use codec::Decoded;
+pub use compose::Composed;
 pub use encoded::{Encoded, Form};
 pub(crate) use equal::same_value;
 pub use list::ObjectList;
