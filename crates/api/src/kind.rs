@@ -32,6 +32,7 @@ pub struct Kind {
     pub(crate) fields: Fields,
     pub(crate) meta: MetaFields,
     pub(crate) schema: Schema,
+    pub(crate) has_secrets: bool,
     pub(crate) defaulters: Vec<Defaulter>,
     pub(crate) validators: Vec<Validator>,
 }
@@ -128,8 +129,7 @@ impl Kind {
     }
     /// Whether some of its fields are secrets.
     pub fn has_secrets(&self) -> bool {
-        let mut fields = self.schema.messages.iter().flat_map(|message| &message.fields);
-        fields.any(|field| field.rules.sensitive)
+        self.has_secrets
     }
     /// Whether only the server writes objects of this kind.
     pub fn server_owned(&self) -> bool {
@@ -187,6 +187,8 @@ impl Kind {
         suffix: &str,
     ) -> Result<Self, Vec<RegistrationError>> {
         let schema = schema::build(descriptor)?;
+        let mut all = schema.messages.iter().flat_map(|message| &message.fields);
+        let has_secrets = all.any(|field| field.rules.sensitive);
         let refuse = |problem| vec![definition_error(descriptor, problem)];
         let list_descriptor = find_list(descriptor).map_err(refuse)?;
         let fields = Fields::find(descriptor).map_err(refuse)?;
@@ -212,6 +214,7 @@ impl Kind {
             fields,
             meta,
             schema,
+            has_secrets,
             defaulters: Vec::new(),
             validators: Vec::new(),
         })

@@ -7,9 +7,13 @@ use crate::schema::{Element, Schema, Shape};
 
 /// The value of a field, borrowed; `None` when it is absent.
 pub(crate) fn get<'a>(message: &'a DynamicMessage, field: &FieldDescriptor) -> Option<&'a Value> {
+    // Asked first: a value that is absent would be made, to be thrown away.
+    if !message.has_field(field) {
+        return None;
+    }
     match message.get_field(field) {
-        Cow::Borrowed(value) if message.has_field(field) => Some(value),
-        Cow::Borrowed(_) | Cow::Owned(_) => None,
+        Cow::Borrowed(value) => Some(value),
+        Cow::Owned(_) => None,
     }
 }
 

@@ -25,13 +25,15 @@ impl Client {
         Ok(Self { send, authority: address.to_owned(), _running: running })
     }
 
+    fn request(&self, path: &str) -> anyhow::Result<Request<()>> {
+        let uri: Uri = format!("http://{}{path}", self.authority).parse()?;
+        let request = Request::post(uri).header("content-type", "application/grpc");
+        Ok(request.header("te", "trailers").body(())?)
+    }
+
     /// Calls, and answers the bytes of the message that comes back.
     pub async fn call(&mut self, path: &str, message: &impl Message) -> anyhow::Result<Bytes> {
-        let uri: Uri = format!("http://{}{path}", self.authority).parse()?;
-        let request = Request::post(uri)
-            .header("content-type", "application/grpc")
-            .header("te", "trailers")
-            .body(())?;
+        let request = self.request(path)?;
         let mut send = self.send.clone().ready().await?;
         let (response, mut stream) = send.send_request(request, false)?;
         stream.send_data(frame(message), true)?;
@@ -47,6 +49,46 @@ impl Client {
         check(&body.trailers().await?.context("an answer ends with its status")?)?;
         anyhow::ensure!(PREFIX <= answer.len(), "the answer has no message");
         Ok(answer.split_off(PREFIX).freeze())
+    }
+}
+
+/// One stream of requests and answers, on a connection of its own.
+pub struct Streaming {
+    _client: Client,
+    send: h2::SendStream<Bytes>,
+    body: h2::RecvStream,
+    read: BytesMut,
+}
+
+impl Streaming {
+    pub async fn open(client: Client, path: &str) -> anyhow::Result<Self> {
+        let mut ready = client.send.clone().ready().await?;
+        let (response, send) = ready.send_request(client.request(path)?, false)?;
+        let response = response.await?;
+        check(response.headers())?;
+        Ok(Self { _client: client, send, body: response.into_body(), read: BytesMut::new() })
+    }
+
+    /// Sends a message, and answers the bytes of the one that comes back.
+    pub async fn exchange(&mut self, message: &impl Message) -> anyhow::Result<Bytes> {
+        self.send.send_data(frame(message), false)?;
+        loop {
+            if let Some(answer) = self.take() {
+                return Ok(answer);
+            }
+            let chunk = self.body.data().await.context("the stream ended")??;
+            self.body.flow_control().release_capacity(chunk.len())?;
+            self.read.extend_from_slice(&chunk);
+        }
+    }
+
+    fn take(&mut self) -> Option<Bytes> {
+        let length = self.read.get(1..PREFIX)?;
+        let length = u32::from_be_bytes(length.try_into().ok()?) as usize;
+        if self.read.len() < PREFIX + length {
+            return None;
+        }
+        Some(self.read.split_to(PREFIX + length).split_off(PREFIX).freeze())
     }
 }
 

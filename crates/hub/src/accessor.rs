@@ -47,6 +47,17 @@ pub trait Accessor: Send + Sync + 'static {
         self.get(options).await.map(Encoded::from)
     }
 
+    /// As [`Accessor::apply`], for those who have the object as bytes and pass it on as bytes. What a
+    /// write leaves as it is need not be decoded then. Bytes that are no object are a bad request.
+    async fn apply_encoded(
+        &self,
+        given: Encoded,
+        options: ApplyOptions,
+    ) -> Result<Applied<Encoded>, Error> {
+        let object = given.into_object().map_err(|error| Error::BadRequest(error.to_string()))?;
+        self.apply(object, options).await.map(Applied::from)
+    }
+
     /// As [`Accessor::list`], for those who only pass the objects on.
     async fn list_encoded(&self, options: ListOptions) -> Result<Page<Encoded>, Error> {
         self.list(options).await?.try_map(|object| Ok(Encoded::from(object)))

@@ -4,16 +4,9 @@ use orrery_api::{Object, ObjectError};
 use prost_types::Timestamp;
 
 /// A new object: what the server owns is the server's.
-pub fn created(given: &Object, uid: String, now: Timestamp) -> Object {
+pub fn created(given: &Object, uid: &str, now: Timestamp) -> Object {
     let mut next = given.clone();
-    next.update_meta(|meta| {
-        meta.uid = uid;
-        meta.resource_version.clear();
-        meta.generation = 1;
-        meta.creation_timestamp = Some(now);
-        meta.deletion_timestamp = None;
-        meta.managed_fields.clear();
-    });
+    next.begin(uid, now);
     next
 }
 
@@ -43,7 +36,7 @@ pub fn updated(
 /// A change of the spec is a new generation.
 pub fn counted(mut next: Object, old: &Object) -> Object {
     if !next.same_spec(old) {
-        next.update_meta(|meta| meta.generation += 1);
+        next.set_generation(old.generation() + 1);
     }
     next
 }
@@ -70,7 +63,7 @@ pub fn finalizers_to_go(held: &[String], wish: Option<Propagation>) -> Vec<Strin
 }
 
 /// Whether a finalizer carries what a deletion asked for.
-fn is_wish(finalizer: &str) -> bool {
+pub fn is_wish(finalizer: &str) -> bool {
     [Propagation::FOREGROUND_FINALIZER, Propagation::ORPHAN_FINALIZER].contains(&finalizer)
 }
 

@@ -1,7 +1,7 @@
 //! What can be asked of an accessor, and what it answers.
 use crate::batch::Batch;
 use crate::error::Error;
-use orrery_api::{FieldSelector, LabelSelector, Object};
+use orrery_api::{Encoded, FieldSelector, LabelSelector, Object};
 use orrery_store::{Op, Revision};
 use std::sync::Arc;
 use std::time::Duration;
@@ -195,9 +195,15 @@ pub enum Outcome {
 }
 
 #[derive(Clone, Debug)]
-pub struct Applied {
-    pub object: Object,
+pub struct Applied<T = Object> {
+    pub object: T,
     pub outcome: Outcome,
+}
+
+impl From<Applied> for Applied<Encoded> {
+    fn from(applied: Applied) -> Self {
+        Self { object: applied.object.into(), outcome: applied.outcome }
+    }
 }
 
 #[derive(Clone, Debug, Default)]

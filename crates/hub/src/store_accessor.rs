@@ -181,6 +181,27 @@ impl Accessor for StoreAccessor {
         encode_at(&self.kind, &entry, entry.modified)
     }
 
+    async fn apply_encoded(
+        &self,
+        given: Encoded,
+        options: ApplyOptions,
+    ) -> Result<Applied<Encoded>, Error> {
+        let is_versioned = !given.resource_version().map_err(unreadable)?.is_empty();
+        if is_versioned || options.dry_run || options.batch.is_some() {
+            let object = given.into_object().map_err(unreadable)?;
+            return self.apply(object, options).await.map(Applied::from);
+        }
+        let (project, name) = (given.project(), given.name());
+        let name = ObjectName::new(project.map_err(unreadable)?, name.map_err(unreadable)?);
+        let expect = self.expectation(&name, options.precondition).await?;
+        let created = expect == Expect::Absent;
+        let outcome = if created { Outcome::Created } else { Outcome::Changed };
+        let put = Op::put(self.key(&name), given.bytes().clone(), expect);
+        let revision = self.commit(put, &name, options.guards).await?;
+        let object = Encoded::at(&self.kind, given.bytes(), &revision.to_string());
+        Ok(Applied { object: object.map_err(unreadable)?, outcome })
+    }
+
     async fn list_encoded(&self, options: ListOptions) -> Result<Page<Encoded>, Error> {
         let cursor = options.continue_from.as_deref().map(Cursor::decode).transpose()?;
         let at = cursor.as_ref().map(|cursor| cursor.revision).or(options.at);

@@ -56,13 +56,13 @@ impl<T: prost::Message + prost::Name + Default> Resources<T> {
 
     /// Writes what a controller declares: metadata and spec.
     pub async fn apply(&self, value: &T) -> Result<Outcome, Error> {
-        let applied = self.accessor.apply(self.object(value)?, ApplyOptions::default()).await?;
-        Ok(applied.outcome)
+        let applied = self.accessor.apply_encoded(self.encoded(value)?, ApplyOptions::default());
+        Ok(applied.await?.outcome)
     }
 
     /// Writes only the status; `value` needs a name, a project and a status.
-    pub async fn write_status(&self, value: &T) -> Result<Applied, Error> {
-        self.accessor.apply(self.object(value)?, ApplyOptions::status()).await
+    pub async fn write_status(&self, value: &T) -> Result<Applied<Encoded>, Error> {
+        self.accessor.apply_encoded(self.encoded(value)?, ApplyOptions::status()).await
     }
 
     /// Changes the metadata of an object that is there, and keeps everything else.
@@ -90,6 +90,11 @@ impl<T: prost::Message + prost::Name + Default> Resources<T> {
             Ok(_) | Err(Error::NotFound { .. } | Error::ProjectNotFound { .. }) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    fn encoded(&self, value: &T) -> Result<Encoded, Error> {
+        Encoded::from_typed(self.kind(), value)
+            .map_err(|error| Error::Internal(format!("cannot write {}: {error}", T::NAME)))
     }
 
     fn object(&self, value: &T) -> Result<Object, Error> {

@@ -1,6 +1,6 @@
 //! The project `system` never goes.
 use async_trait::async_trait;
-use orrery_api::{Encoded, Kind, Object, SYSTEM_PROJECT};
+use orrery_api::{Encoded, Kind, Object, ObjectError, SYSTEM_PROJECT};
 use orrery_hub::{
     Accessor, Applied, ApplyOptions, DeleteOptions, Deleted, Error, GetOptions, ListOptions, Page,
     StatusOptions, WatchOptions, WatchStream,
@@ -60,6 +60,19 @@ impl Accessor for KeepSystemProject {
 
     async fn get_encoded(&self, options: GetOptions) -> Result<Encoded, Error> {
         self.inner.get_encoded(options).await
+    }
+
+    async fn apply_encoded(
+        &self,
+        given: Encoded,
+        options: ApplyOptions,
+    ) -> Result<Applied<Encoded>, Error> {
+        let unreadable = |error: ObjectError| Error::BadRequest(error.to_string());
+        if given.name().map_err(unreadable)? == SYSTEM_PROJECT {
+            let object = given.into_object().map_err(unreadable)?;
+            return self.apply(object, options).await.map(Applied::from);
+        }
+        self.inner.apply_encoded(given, options).await
     }
 
     async fn list_encoded(&self, options: ListOptions) -> Result<Page<Encoded>, Error> {

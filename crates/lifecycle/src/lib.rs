@@ -25,13 +25,7 @@ const PROJECT: &str = "orrery.core.v1.Project";
 
 /// Says what new projects get, and which one never goes.
 pub fn register(builder: HubBuilder) -> HubBuilder {
-    let hold = |object: &mut Object| {
-        object.update_meta(|meta| {
-            if !meta.finalizers.iter().any(|held| held == CONTENTS_FINALIZER) {
-                meta.finalizers.push(CONTENTS_FINALIZER.into());
-            }
-        });
-    };
+    let hold = |object: &mut Object| object.add_finalizer(CONTENTS_FINALIZER);
     builder.on_create(PROJECT, hold).layer(PROJECT, guard::keep_system_project)
 }
 

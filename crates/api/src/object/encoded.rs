@@ -58,6 +58,21 @@ impl Encoded {
         Self::shown(self.kind(), self.bytes(), shown, |object| object.set_project(project))
     }
 
+    /// The same object as it is kept: in a project by its id, and without a revision.
+    pub fn stored_in(&self, project: &str) -> Result<Self, ObjectError> {
+        let shown = Shown { project: Some(project), resource_version: Some("") };
+        Self::shown(self.kind(), self.bytes(), shown, |object| {
+            object.set_project(project);
+            object.set_resource_version("");
+        })
+    }
+
+    /// An object of a typed value.
+    pub fn from_typed<T: Message + Name>(kind: &Arc<Kind>, value: &T) -> Result<Self, ObjectError> {
+        super::check_type(kind, T::full_name())?;
+        Ok(Self::new(kind, value.encode_to_vec().into()))
+    }
+
     fn shown(
         kind: &Arc<Kind>,
         bytes: &[u8],
@@ -130,11 +145,36 @@ impl Encoded {
         }
     }
 
+    pub fn uid(&self) -> Result<&str, ObjectError> {
+        match splice::meta_text(self.kind(), self.bytes(), self.kind().meta.uid.number()) {
+            Some(uid) => Ok(uid),
+            None => self.object().map(Object::uid),
+        }
+    }
+
     pub fn resource_version(&self) -> Result<&str, ObjectError> {
         let number = self.kind().meta.resource_version.number();
         match splice::meta_text(self.kind(), self.bytes(), number) {
             Some(version) => Ok(version),
             None => self.object().map(Object::resource_version),
+        }
+    }
+
+    /// Whether the object belongs to others.
+    pub fn has_owners(&self) -> Result<bool, ObjectError> {
+        let number = self.kind().meta.owner_references.number();
+        match splice::meta_has(self.kind(), self.bytes(), number) {
+            Some(has) => Ok(has),
+            None => self.object().map(Object::has_owners),
+        }
+    }
+
+    /// Whether the object waits for its finalizers to go.
+    pub fn is_going(&self) -> Result<bool, ObjectError> {
+        let number = self.kind().meta.deletion_timestamp.number();
+        match splice::meta_has(self.kind(), self.bytes(), number) {
+            Some(has) => Ok(has),
+            None => self.object().map(|object| object.deletion_timestamp().is_some()),
         }
     }
 

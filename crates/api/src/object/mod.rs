@@ -3,12 +3,14 @@
 //! The message is the truth: typed views are made of its bytes, so a server that is older than
 //! the writer of an object never erases what it does not understand.
 mod codec;
+mod compose;
 mod encoded;
 mod equal;
 mod hide;
 mod list;
 mod meta;
 mod redact;
+mod server_owned;
 mod splice;
 pub(crate) mod wire;
 
@@ -18,6 +20,7 @@ use prost::{Message, Name};
 use prost_reflect::{DynamicMessage, FieldDescriptor, ReflectMessage, Value};
 
 pub use codec::Decoded;
+pub use compose::Composed;
 pub use encoded::{Encoded, Form};
 pub(crate) use equal::same_value;
 pub use list::ObjectList;

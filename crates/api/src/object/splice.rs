@@ -93,6 +93,17 @@ pub(super) fn meta_text<'a>(kind: &Kind, bytes: &'a [u8], number: u32) -> Option
     Some(found)
 }
 
+/// Whether a field of the metadata is there: `None` where it cannot be told without decoding.
+pub(super) fn meta_has(kind: &Kind, bytes: &[u8], number: u32) -> Option<bool> {
+    let mut rest = metadata(kind, bytes)?;
+    while let Some(field) = next(&mut rest)? {
+        if field.number == number {
+            return Some(true);
+        }
+    }
+    Some(false)
+}
+
 /// The parts of the metadata that stay, as long runs.
 fn kept<'a>(kind: &Kind, meta: &'a [u8], shown: Shown<'_>) -> Option<Vec<&'a [u8]>> {
     let replaced = |number: u32| {
@@ -117,7 +128,7 @@ fn text_len(number: u32, text: &str) -> usize {
         + text.len()
 }
 
-fn put_text(number: u32, text: &str, out: &mut Vec<u8>) {
+pub(super) fn put_text(number: u32, text: &str, out: &mut Vec<u8>) {
     encode_key(number, WireType::LengthDelimited, out);
     encode_varint(text.len() as u64, out);
     out.put_slice(text.as_bytes());

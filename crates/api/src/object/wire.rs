@@ -2,7 +2,7 @@
 use prost::encoding::{WireType, decode_key, decode_varint};
 
 /// One field of a message.
-pub(super) struct Field<'a> {
+pub(crate) struct Field<'a> {
     pub number: u32,
     pub wire: WireType,
     pub whole: &'a [u8],
@@ -10,7 +10,7 @@ pub(super) struct Field<'a> {
 }
 
 /// The next field and the rest; `Some(None)` at the end, `None` where the bytes are not understood.
-pub(super) fn next<'a>(rest: &mut &'a [u8]) -> Option<Option<Field<'a>>> {
+pub(crate) fn next<'a>(rest: &mut &'a [u8]) -> Option<Option<Field<'a>>> {
     let from = *rest;
     if from.is_empty() {
         return Some(None);

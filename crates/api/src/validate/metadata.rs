@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// All annotations of one object, keys and values: they are for notes of tools, not for data.
-const ANNOTATIONS_BYTES_MAX: usize = 256 << 10;
+pub(crate) const ANNOTATIONS_BYTES_MAX: usize = 256 << 10;
 
 pub(super) fn validate(object: &Object, found: &mut Findings) {
     if let Some(violation) = check_project(object) {

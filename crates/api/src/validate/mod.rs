@@ -11,9 +11,11 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
-use prost_reflect::{DynamicMessage, MapKey, Value};
+use prost_reflect::{DynamicMessage, FieldDescriptor, MapKey, Value};
 
+pub(crate) use metadata::ANNOTATIONS_BYTES_MAX;
 pub use names::{is_label_value, is_name, is_qualified_name};
+pub(crate) use rules::{items_fit, text_fits};
 
 use crate::{
     json::well_known_problem,
@@ -44,12 +46,24 @@ pub fn validate(object: &Object, old: Option<&Object>) -> Vec<Violation> {
 /// Everything that is wrong with the status of `object`. Validators that are registered for a kind
 /// judge what people ask for, so none of them is asked.
 pub fn validate_status(object: &Object, old: Option<&Object>) -> Vec<Violation> {
+    validate_part(object, old, object.kind().fields.status.as_ref())
+}
+
+/// Everything that the definition finds wrong with the spec of `object`; validators are not asked.
+pub(crate) fn validate_spec(object: &Object, old: Option<&Object>) -> Vec<Violation> {
+    validate_part(object, old, object.kind().fields.spec.as_ref())
+}
+
+fn validate_part(
+    object: &Object,
+    old: Option<&Object>,
+    part: Option<&FieldDescriptor>,
+) -> Vec<Violation> {
     let kind = object.kind();
     let (path, found) = (Path::default(), Findings::default());
     let mut checker = Checker { schema: kind.schema(), path, found };
-    let status = kind.fields.status.as_ref();
     let fields = kind.schema().root().fields.iter();
-    for field in fields.filter(|field| Some(&field.descriptor) == status) {
+    for field in fields.filter(|field| Some(&field.descriptor) == part) {
         let mark = checker.path.enter_field(&field.json_name);
         let value = lookup::get(object.message(), &field.descriptor);
         let before = old.and_then(|old| lookup::get(old.message(), &field.descriptor));
@@ -57,6 +71,19 @@ pub fn validate_status(object: &Object, old: Option<&Object>) -> Vec<Violation> 
         checker.path.leave(mark);
     }
     checker.found.into_vec()
+}
+
+/// Whether one field is as its definition says.
+pub(crate) fn field_fits(
+    schema: &Schema,
+    field: &FieldSchema,
+    value: Option<&Value>,
+    before: Option<&Value>,
+) -> bool {
+    let (path, found) = (Path::default(), Findings::default());
+    let mut checker = Checker { schema, path, found };
+    checker.field(field, value, before);
+    checker.found.is_empty()
 }
 
 /// An object without metadata or spec is checked as if they were empty, so that what is mandatory

@@ -44,6 +44,32 @@ pub(super) fn check_length(field: &FieldSchema, value: &Value, path: &str) -> Op
     None
 }
 
+/// Whether the text of a single field without presence is as its rules say.
+pub(crate) fn text_fits(field: &FieldSchema, text: &str) -> bool {
+    match text.len() {
+        0 => !field.rules.required,
+        length => length_fits(field, length) && check_text(field, text, "").is_none(),
+    }
+}
+
+/// Whether the texts of a list or a map are as the rules of the field say.
+pub(crate) fn items_fit<'a>(
+    field: &FieldSchema,
+    length: usize,
+    mut items: impl Iterator<Item = &'a str>,
+) -> bool {
+    match length {
+        0 => !field.rules.required,
+        _ => length_fits(field, length) && items.all(|text| check_text(field, text, "").is_none()),
+    }
+}
+
+fn length_fits(field: &FieldSchema, length: usize) -> bool {
+    let min = field.rules.min_len.unwrap_or_default() as usize;
+    let max = field.rules.max_len.map_or(usize::MAX, |max| max as usize);
+    (min..=max).contains(&length)
+}
+
 /// Everything else that a scalar must be like.
 pub(super) fn check_scalar(field: &FieldSchema, value: &Value, path: &str) -> Option<Violation> {
     if let Value::String(text) = value {

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use world::World;
+use world::{How, World};
 
 const READS: usize = 200_000;
 const WRITES: usize = 20_000;
@@ -32,14 +32,25 @@ async fn main() -> anyhow::Result<()> {
         let wall = format!("{:.2}", wall.as_secs_f64());
         table.row(&[work.to_owned(), count.to_string(), wall, format!("{each:.1}")]);
     };
-    row("create, 64 at once", objects, measured(world.write(objects, WRITERS, objects)).await?);
-    row("change, 64 at once", WRITES, measured(world.write(WRITES, WRITERS, 256)).await?);
-    row("change, one at a time", 2000, measured(world.write(2000, 1, 256)).await?);
+    let fill = world.write(How::Bytes, objects, WRITERS, objects);
+    row("create, 64 at once", objects, measured(fill).await?);
+    let ways = [
+        ("change, 64 at once", How::Bytes),
+        ("change of a decoded object, 64 at once", How::Object),
+        ("change of the status, 64 at once", How::Status),
+    ];
+    for (work, how) in ways {
+        row(work, WRITES, measured(world.write(how, WRITES, WRITERS, 256)).await?);
+    }
+    row("change, one at a time", 2000, measured(world.write(How::Bytes, 2000, 1, 256)).await?);
     row("get, as bytes", READS, measured(reads(&world, false)).await?);
     row("get, decoded", READS, measured(reads(&world, true)).await?);
     row("list of all, as bytes", objects, measured(lists(&world)).await?);
     row("list of one by label", 1000, measured(selected(&world)).await?);
     row("change told to a watcher", WATCHERS * CHANGES, measured(watched(&world)).await?);
+    // Last, because from now on somebody manages these objects.
+    let managed = world.write(How::Managed, WRITES, WRITERS, 256);
+    row("change by a manager, 64 at once", WRITES, measured(managed).await?);
     world.close().await;
     row("start, each object", objects, measured(start(folder.path())).await?);
     table.print();
@@ -107,7 +118,7 @@ async fn watched(world: &World) -> anyhow::Result<()> {
             anyhow::Ok(())
         });
     }
-    world.write(CHANGES, 1, 1).await?;
+    world.write(How::Bytes, CHANGES, 1, 1).await?;
     while let Some(ended) = watchers.join_next().await {
         ended??;
     }

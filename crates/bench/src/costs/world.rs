@@ -1,7 +1,7 @@
 //! A hub on the embedded store, in this process.
-use orrery_api::{Object, Scheme};
+use orrery_api::{Encoded, Object, Scheme};
 use orrery_hub::{Accessor, ApplyOptions, Hub, ObjectName, ObjectTerms};
-use orrery_proto::core::v1::Project;
+use orrery_proto::core::v1::{Project, ProjectStatus};
 use orrery_proto::meta::v1::ObjectMeta;
 use orrery_store::{EmbeddedOptions, Engine, Store, StoreOptions, open_embedded};
 use std::path::Path;
@@ -43,14 +43,19 @@ impl World {
     }
 
     /// So many writes of objects of about 1 KB, by so many at once, in turn over so many objects.
-    pub async fn write(&self, count: usize, writers: usize, over: usize) -> anyhow::Result<()> {
+    pub async fn write(
+        &self,
+        how: How,
+        count: usize,
+        writers: usize,
+        over: usize,
+    ) -> anyhow::Result<()> {
         let mut running = JoinSet::new();
         for writer in 0..writers {
             let projects = self.projects.clone();
             running.spawn(async move {
                 for number in (writer..count).step_by(writers) {
-                    let object = object(&projects, number % over, number)?;
-                    projects.apply(object, ApplyOptions::default()).await?;
+                    write(&projects, how, &object(number % over, number)).await?;
                 }
                 anyhow::Ok(())
             });
@@ -62,8 +67,43 @@ impl World {
     }
 }
 
-/// As a program sends it: bytes of its own types.
-fn object(projects: &Arc<dyn Accessor>, number: usize, version: usize) -> anyhow::Result<Object> {
+/// How an object is written.
+#[derive(Clone, Copy, Debug)]
+pub enum How {
+    /// As a program sends it: bytes of its own types.
+    Bytes,
+    /// Decoded, as it comes from JSON.
+    Object,
+    /// Decoded, by somebody who owns the fields that it sets.
+    Managed,
+    /// Only the status, as bytes.
+    Status,
+}
+
+async fn write(projects: &Arc<dyn Accessor>, how: How, project: &Project) -> anyhow::Result<()> {
+    let kind = projects.kind();
+    match how {
+        How::Bytes => {
+            let given = Encoded::from_typed(kind, project)?;
+            projects.apply_encoded(given, ApplyOptions::default()).await?;
+        }
+        How::Status => {
+            let given = Encoded::from_typed(kind, project)?;
+            projects.apply_encoded(given, ApplyOptions::status()).await?;
+        }
+        How::Object => {
+            let given = Object::from_typed(kind, project)?;
+            projects.apply(given, ApplyOptions::default()).await?;
+        }
+        How::Managed => {
+            let given = Object::from_typed(kind, project)?;
+            projects.apply(given, ApplyOptions::declared_by("bench")).await?;
+        }
+    }
+    Ok(())
+}
+
+fn object(number: usize, version: usize) -> Project {
     // Different each time, so that every write changes something.
     let version = format!("{version}-{}", CHANGES.fetch_add(1, Ordering::Relaxed));
     let annotations = [("payload", "x".repeat(800)), ("version", version)];
@@ -73,6 +113,7 @@ fn object(projects: &Arc<dyn Accessor>, number: usize, version: usize) -> anyhow
         annotations: annotations.map(|(key, value)| (key.to_owned(), value)).into(),
         ..ObjectMeta::default()
     };
-    let project = Project { metadata: Some(metadata), ..Project::default() };
-    Ok(Object::from_typed(projects.kind(), &project)?)
+    let changes = i64::try_from(CHANGES.load(Ordering::Relaxed)).unwrap_or_default();
+    let status = ProjectStatus { remaining_resources: changes, ..ProjectStatus::default() };
+    Project { metadata: Some(metadata), status: Some(status), ..Project::default() }
 }

@@ -1,10 +1,14 @@
 //! Durable writes and consistent reads.
 use crate::server::{Server, method, resource, typed_resource};
-use orrery_bench::grpc::Client;
+use orrery_bench::grpc::{Client, Streaming};
 use orrery_bench::load::{self, Outcome, Until};
 use orrery_bench::process::Process;
 use orrery_bench::{etcd, table::Table};
-use orrery_proto::hub::v1::{ApplyRequest, GetRequest, ResourceName};
+use orrery_proto::hub::v1::apply_each_response::Outcome as EachOutcome;
+use orrery_proto::hub::v1::{
+    ApplyEachRequest, ApplyEachResponse, ApplyRequest, GetRequest, ResourceName,
+};
+use prost::Message as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -42,6 +46,9 @@ pub async fn measure(folder: &Path) -> anyhow::Result<()> {
             table.row(&row(work, clients, &ours, &theirs));
         }
     }
+    let theirs = measured(&peer, etcd_writes(&address, 64)).await?;
+    let ours = measured(&server.process, streamed(server.light_clients(64).await?)).await?;
+    table.row(&row("protobuf apply in a stream / put", 64, &ours, &theirs));
     for clients in [1, 64] {
         let ours = measured(&server.process, reads(server.light_clients(clients).await?)).await?;
         let theirs = measured(&peer, etcd_reads(&address, clients)).await?;
@@ -92,6 +99,26 @@ async fn writes(clients: Vec<Client>, body: Payload) -> anyhow::Result<Outcome> 
             let name = format!("bench-{}", sequence % OBJECTS);
             client.call(&path, &body(&name, PAYLOAD, sequence)).await?;
             Ok(client)
+        }
+    })
+    .await
+}
+
+/// One stream for each client, with one request at a time in it: the same work in another envelope.
+async fn streamed(clients: Vec<Client>) -> anyhow::Result<Outcome> {
+    let mut streams = Vec::new();
+    for client in clients {
+        streams.push(Streaming::open(client, &method("ApplyEach")).await?);
+    }
+    load::run(streams, Until::Time(TIME), |mut stream: Streaming, sequence| async move {
+        let name = format!("bench-{}", sequence % OBJECTS);
+        let apply = Some(typed_resource(&name, PAYLOAD, sequence));
+        let request = ApplyEachRequest { id: sequence as u64, apply };
+        let answer = ApplyEachResponse::decode(stream.exchange(&request).await?)?;
+        match answer.outcome {
+            Some(EachOutcome::Applied(_)) => Ok(stream),
+            Some(EachOutcome::Error(error)) => anyhow::bail!("refused: {}", error.message),
+            None => anyhow::bail!("an answer without an outcome"),
         }
     })
     .await

@@ -72,7 +72,8 @@ impl States {
         match written {
             Ok(applied) if applied.outcome == Outcome::Changed => {
                 if let Some((severity, reason)) = event {
-                    let regarding = reference(&applied.object);
+                    let written = applied.object.object();
+                    let regarding = reference(written.map_err(|e| Error::Internal(e.to_string()))?);
                     self.recorder.record(Happening { regarding, severity, reason, message }).await;
                 }
                 Ok(())

@@ -59,6 +59,15 @@ impl Accessor for Fence {
         self.inner.get_encoded(options).await
     }
 
+    async fn apply_encoded(
+        &self,
+        given: Encoded,
+        mut options: ApplyOptions,
+    ) -> Result<Applied<Encoded>, Error> {
+        options.guards.push(self.check.clone());
+        self.inner.apply_encoded(given, options).await
+    }
+
     async fn list_encoded(&self, options: ListOptions) -> Result<Page<Encoded>, Error> {
         self.inner.list_encoded(options).await
     }

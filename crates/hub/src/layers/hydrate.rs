@@ -63,6 +63,18 @@ impl Hydrate {
         Ok(())
     }
 
+    /// The id of the project that something is written in. Nothing new comes into one that is going.
+    async fn entered(&self, asked: &str, options: &mut ApplyOptions) -> Result<Arc<str>, Error> {
+        let project = self.projects.by_name(asked).await?;
+        if options.precondition == Precondition::Absent {
+            if project.terminating {
+                return Err(Error::ProjectTerminating { project: asked.to_owned() });
+            }
+            options.guards.push(project.guard);
+        }
+        Ok(project.id)
+    }
+
     fn dehydrate(&self, object: &mut Object) {
         dehydrate(&self.projects, object);
     }
@@ -131,14 +143,7 @@ impl Accessor for Hydrate {
         if self.cluster_scoped() {
             object.set_project(SYSTEM_PROJECT);
         } else {
-            let project = self.projects.by_name(&asked).await?;
-            if options.precondition == Precondition::Absent {
-                if project.terminating {
-                    return Err(Error::ProjectTerminating { project: asked });
-                }
-                options.guards.push(project.guard);
-            }
-            object.set_project(&project.id);
+            object.set_project(&self.entered(&asked, &mut options).await?);
         }
         let applied = self.inner.apply(object, options).await;
         let mut applied = applied.map_err(|error| self.named(error, &asked))?;
@@ -177,6 +182,28 @@ impl Accessor for Hydrate {
         // The caller found the project by this name a moment ago.
         let shown = if self.cluster_scoped() { "" } else { asked.as_str() };
         found.in_project(shown).map_err(unreadable)
+    }
+
+    async fn apply_encoded(
+        &self,
+        given: Encoded,
+        mut options: ApplyOptions,
+    ) -> Result<Applied<Encoded>, Error> {
+        if options.dry_run || options.batch.is_some() {
+            // What is not written is answered at the revision that it has.
+            let object = given.into_object().map_err(unreadable)?;
+            return self.apply(object, options).await.map(Applied::from);
+        }
+        let asked = given.project().map_err(unreadable)?;
+        let (id, shown) = if self.cluster_scoped() {
+            (Arc::from(SYSTEM_PROJECT), "")
+        } else {
+            (self.entered(asked, &mut options).await?, asked)
+        };
+        let stored = given.stored_in(&id).map_err(unreadable)?;
+        let applied = self.inner.apply_encoded(stored, options).await;
+        let Applied { object, outcome } = applied.map_err(|error| self.named(error, asked))?;
+        Ok(Applied { object: object.in_project(shown).map_err(unreadable)?, outcome })
     }
 
     async fn list_encoded(&self, mut options: ListOptions) -> Result<Page<Encoded>, Error> {

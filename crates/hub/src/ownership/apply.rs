@@ -1,5 +1,6 @@
 //! The two ways to write, and what each does to the managers.
-use super::managers::{Entry, FieldConflict, Managers};
+use super::managers::{Entry, FieldConflict, Managers, Operation};
+use super::scope::Scope;
 use super::set::FieldSet;
 use super::{Manager, merge, prune, upgrade, walk};
 use orrery_api::Object;
@@ -90,9 +91,9 @@ pub fn update(old: &Object, next: &mut Object, manager: Option<&Manager>) {
 
 /// Sets the time of a manager's entry, once it is clear that something changed.
 pub fn stamp(object: &mut Object, manager: &Manager, now: Timestamp) {
-    let mut managers = Managers::of(object);
-    for entry in managers.entries.iter_mut().filter(|entry| entry.manager == *manager) {
-        entry.time = Some(now);
-    }
-    managers.write(object);
+    object.stamp_managed_fields(now, |name, operation, subresource| {
+        name == manager.name
+            && Operation::named(operation) == manager.operation
+            && Scope::named(subresource) == manager.scope
+    });
 }

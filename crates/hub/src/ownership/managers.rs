@@ -25,6 +25,11 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// The operation of this name. One of a version that knows more is taken for a change.
+    pub(super) fn named(name: &str) -> Self {
+        if name == Self::Apply.as_str() { Self::Apply } else { Self::Update }
+    }
+
     fn as_str(self) -> &'static str {
         match self {
             Self::Apply => "Apply",
@@ -70,7 +75,7 @@ pub struct Managers {
 
 impl Managers {
     pub fn of(object: &Object) -> Self {
-        Self { entries: object.meta().managed_fields.iter().filter_map(read).collect() }
+        Self { entries: object.managed_fields().iter().filter_map(read).collect() }
     }
 
     pub fn get(&self, manager: &Manager) -> Option<&Entry> {
@@ -138,8 +143,8 @@ impl Managers {
     }
 
     pub(super) fn write(&self, object: &mut Object) {
-        let entries = self.entries.iter().map(record).collect();
-        object.update_meta(|meta| meta.managed_fields = entries);
+        let entries: Vec<ManagedFieldsEntry> = self.entries.iter().map(record).collect();
+        object.set_managed_fields(&entries);
     }
 }
 
@@ -176,11 +181,10 @@ fn record(entry: &Entry) -> ManagedFieldsEntry {
 /// read as an update of the main part.
 fn read(entry: &ManagedFieldsEntry) -> Option<Entry> {
     let fields = entry.fields_v1.as_ref().map(from_struct)?;
-    let is_apply = entry.operation == Operation::Apply.as_str();
     Some(Entry {
         manager: Manager {
             name: entry.manager.clone(),
-            operation: if is_apply { Operation::Apply } else { Operation::Update },
+            operation: Operation::named(&entry.operation),
             scope: Scope::named(&entry.subresource),
         },
         api_version: entry.api_version.clone(),

@@ -76,14 +76,7 @@ impl Scope {
             Self::Main | Self::Scale => {
                 let mut declared = given.clone();
                 declared.clear_status();
-                declared.update_meta(|meta| {
-                    meta.uid.clear();
-                    meta.resource_version.clear();
-                    meta.generation = 0;
-                    meta.creation_timestamp = None;
-                    meta.deletion_timestamp = None;
-                    meta.managed_fields.clear();
-                });
+                declared.clear_server_owned();
                 declared
             }
             Self::Status => {

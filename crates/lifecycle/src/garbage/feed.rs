@@ -92,6 +92,18 @@ impl Feed {
     fn tell(&self, object: &Encoded, present: bool) -> Result<Place, Error> {
         let kind = object.kind();
         let unreadable = |error| Error::Internal(format!("cannot read {}: {error}", kind.kind()));
+        // Most objects have no owners and stay: what nobody knew of before means nothing to anybody.
+        let quiet =
+            !object.has_owners().map_err(unreadable)? && !object.is_going().map_err(unreadable)?;
+        if present && quiet {
+            let (project, name) = (object.project(), object.name());
+            let name = ObjectName::new(project.map_err(unreadable)?, name.map_err(unreadable)?);
+            let place = Place { kind: kind.full_name().to_owned(), name };
+            if self.graph.lock().get(&place).is_none() {
+                self.reached(object.resource_version().map_err(unreadable)?);
+                return Ok(place);
+            }
+        }
         let meta = object.meta().map_err(unreadable)?;
         let link = |owner: &OwnerReference| Link {
             uid: owner.uid.clone(),
@@ -110,13 +122,17 @@ impl Feed {
         let place = Place { kind: kind.full_name().to_owned(), name };
         let touched = self.graph.lock().observe(place.clone(), observed);
         touched.into_iter().for_each(|place| self.queue.add(place));
-        if let Ok(revision) = meta.resource_version.parse::<Revision>() {
+        self.reached(&meta.resource_version);
+        Ok(place)
+    }
+
+    fn reached(&self, revision: &str) {
+        if let Ok(revision) = revision.parse::<Revision>() {
             // The initial state comes in the order of names: only its bookmark says how far it is.
             if self.progress.begun(self.index) {
                 self.progress.reached(self.index, revision);
             }
         }
-        Ok(place)
     }
 }
 

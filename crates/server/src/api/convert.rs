@@ -6,24 +6,82 @@ use orrery_api::{
     DecodeOptions, Encoded, Form, JsonOptions, Kind, Object, ObjectError, ReadError, Scheme,
     parse_json,
 };
-use orrery_hub::Error;
+use orrery_hub::{Accessor, Applied, ApplyOptions, Error};
 use orrery_proto::hub::v1::{Encoding, KindInfo, Resource, resource::Body};
 use orrery_proto::options::v1::Column;
 use std::sync::Arc;
 
 /// A resource in the version that its sender speaks, exactly as it was sent: the hub fills in
 /// defaults, and whoever declares fields does not own what it left out.
-pub(super) fn decode(scheme: &Scheme, resource: &Resource) -> Result<Object, Error> {
+pub(super) enum Given {
+    Object(Object),
+    /// Not looked at yet.
+    Bytes(Encoded),
+}
+
+impl Given {
+    pub fn kind(&self) -> &Arc<Kind> {
+        match self {
+            Self::Object(object) => object.kind(),
+            Self::Bytes(encoded) => encoded.kind(),
+        }
+    }
+
+    /// Its project and its name.
+    pub fn place(&self) -> Result<(&str, &str), Error> {
+        match self {
+            Self::Object(object) => Ok((object.project(), object.name())),
+            Self::Bytes(encoded) => {
+                let place = (encoded.project(), encoded.name());
+                Ok((place.0.map_err(misread)?, place.1.map_err(misread)?))
+            }
+        }
+    }
+
+    /// The same in the version of the hub.
+    pub fn into_hub(self, scheme: &Scheme) -> Result<Self, Error> {
+        if self.kind().spoke_of().is_none() {
+            return Ok(self);
+        }
+        let object = match self {
+            Self::Object(object) => object,
+            Self::Bytes(encoded) => encoded.into_object().map_err(misread)?,
+        };
+        let converted = scheme.to_hub(&object);
+        converted.map(Self::Object).map_err(|error| Error::BadRequest(error.to_string()))
+    }
+
+    /// Writes it. What is given as an object becomes bytes only where that saves decoding.
+    pub async fn apply(
+        self,
+        accessor: &dyn Accessor,
+        options: ApplyOptions,
+    ) -> Result<Applied<Encoded>, Error> {
+        match self {
+            Self::Bytes(encoded) => accessor.apply_encoded(encoded, options).await,
+            Self::Object(object) if options.manager.is_empty() => {
+                accessor.apply_encoded(object.into(), options).await
+            }
+            Self::Object(object) => accessor.apply(object, options).await.map(Applied::from),
+        }
+    }
+}
+
+fn misread(error: ObjectError) -> Error {
+    Error::BadRequest(error.to_string())
+}
+
+pub(super) fn read(scheme: &Scheme, resource: &Resource) -> Result<Given, Error> {
     match &resource.body {
         Some(Body::Json(text)) => {
             let value = parse_json(text.as_bytes()).map_err(ReadError::from).map_err(unreadable)?;
             let kind = scheme.kind_of_value(&value).map_err(unreadable)?;
             let read = Object::from_json_value(&kind, &value, &DecodeOptions::default());
-            Ok(read.map_err(ReadError::from).map_err(unreadable)?.object)
+            Ok(Given::Object(read.map_err(ReadError::from).map_err(unreadable)?.object))
         }
         Some(Body::Protobuf(bytes)) => {
             let kind = scheme.resolve(&resource.api_version, &resource.kind).map_err(unresolved)?;
-            Object::decode(&kind, bytes).map_err(|error| Error::BadRequest(error.to_string()))
+            Ok(Given::Bytes(Encoded::new(&kind, bytes.clone())))
         }
         None => Err(Error::BadRequest("the request holds no resource".into())),
     }

@@ -1,10 +1,15 @@
 //! The operations as callers from outside reach them: through the gate.
-use super::HubApi;
+use super::{HubApi, to_wire};
 use crate::gate::{Asked, Caller, Gate};
 use crate::identity::Guard;
-use futures::stream::{BoxStream, StreamExt as _};
+use futures::stream::{BoxStream, Stream, StreamExt as _};
 use orrery_hub::{Error, ObjectName};
 use orrery_proto::hub::v1 as wire;
+use orrery_proto::hub::v1::apply_each_response::Outcome;
+use std::sync::Arc;
+
+/// Requests of one stream that are worked on at once: enough to fill a durable commit.
+const AT_ONCE_MAX: usize = 64;
 
 /// Cheap to clone.
 #[derive(Clone)]
@@ -65,6 +70,29 @@ impl Front {
     ) -> Result<wire::ApplyResponse, Error> {
         let asked = Asked::apply(self.api.scheme(), &request);
         self.gate.through(caller, asked, self.api.of(&caller.peer).apply(request)).await
+    }
+
+    /// Applies what comes, some of it at once. Each request passes the gate by itself, and is judged by the
+    /// roles and bindings of its moment: whoever loses a right loses it with the next request.
+    pub fn apply_each<E: Send + 'static>(
+        &self,
+        caller: Caller,
+        requests: impl Stream<Item = Result<wire::ApplyEachRequest, E>> + Send + 'static,
+    ) -> BoxStream<'static, Result<wire::ApplyEachResponse, E>> {
+        let (front, caller) = (self.clone(), Arc::new(caller));
+        let answers = requests.map(move |request| {
+            let (front, caller) = (front.clone(), caller.clone());
+            async move {
+                let wire::ApplyEachRequest { id, apply } = request?;
+                let outcome = match front.apply(&caller, apply.unwrap_or_default()).await {
+                    Ok(applied) => Outcome::Applied(applied),
+                    Err(error) => Outcome::Error(to_wire(&error)),
+                };
+                Ok(wire::ApplyEachResponse { id, outcome: Some(outcome) })
+            }
+        });
+        // What the caller does not read holds up what it sends: nothing piles up here.
+        answers.buffer_unordered(AT_ONCE_MAX).boxed()
     }
 
     pub async fn delete(

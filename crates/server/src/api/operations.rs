@@ -107,35 +107,30 @@ impl HubApi {
     pub async fn apply(&self, request: wire::ApplyRequest) -> Result<wire::ApplyResponse, Error> {
         let (encoding, mode) = (request.encoding(), request.mode());
         let resource = request.resource.unwrap_or_default();
-        let given = convert::decode(self.scheme(), &resource)?;
+        let given = convert::read(self.scheme(), &resource)?;
         let kind = given.kind().clone();
         if kind.server_owned() {
             return Err(server_owned(&kind));
         }
-        let given = match kind.spoke_of() {
-            None => given,
-            Some(_) => {
-                let converted = self.scheme().to_hub(&given);
-                converted.map_err(|error| Error::BadRequest(error.to_string()))?
-            }
-        };
+        let given = given.into_hub(self.scheme())?;
+        let hub_kind = given.kind().clone();
         let options = ApplyOptions {
-            precondition: self.precondition(mode, &kind, &given, &request.subresource)?,
+            precondition: self.precondition(mode, &kind, given.place()?, &request.subresource)?,
             merge: merge(mode, &request.field_manager),
             manager: request.field_manager,
             force: request.force,
             part: part(&request.subresource)?,
             dry_run: request.dry_run,
-            admit: self.guard.admit(given.kind()),
+            admit: self.guard.admit(&hub_kind),
             ..ApplyOptions::default()
         };
-        let applied = self.hub.accessor(given.kind())?.apply(given, options).await?;
+        let applied = given.apply(&**self.hub.accessor(&hub_kind)?, options).await?;
         let outcome = match applied.outcome {
             Outcome::Created => apply_response::Outcome::Created,
             Outcome::Changed | Outcome::Gone => apply_response::Outcome::Changed,
             Outcome::Unchanged => apply_response::Outcome::Unchanged,
         };
-        let resource = Some(self.encode(&applied.object, &kind, encoding)?);
+        let resource = Some(self.writer(&kind, encoding).write(&applied.object)?);
         Ok(wire::ApplyResponse { resource, outcome: outcome.into() })
     }
 
@@ -195,10 +190,9 @@ impl HubApi {
         &self,
         mode: Mode,
         kind: &Kind,
-        given: &Object,
+        (project, name): (&str, &str),
         subresource: &str,
     ) -> Result<Precondition, Error> {
-        let (project, name) = (given.project(), given.name());
         let check = |verb: &str| self.guard.check_part(verb, kind, subresource, project, name);
         match mode {
             Mode::Create => check("create").map(|()| Precondition::Absent),

@@ -1,7 +1,8 @@
 //! What is asked for, in the words of access rules.
-use orrery_api::{Kind, Scheme};
+use orrery_api::{Encoded, Kind, Scheme};
 use orrery_proto::hub::v1 as wire;
 use orrery_proto::hub::v1::apply_request::Mode;
+use orrery_proto::hub::v1::resource::Body;
 
 /// Bytes of a path or a name that are kept of what somebody asked for.
 const TEXT_MAX: usize = 512;
@@ -52,6 +53,26 @@ impl Asked {
         }
     }
 
+    /// What a resource says of itself. What cannot be read is refused later, with the reason.
+    fn of_resource(scheme: &Scheme, verb: &'static str, resource: &wire::Resource) -> Self {
+        match &resource.body {
+            Some(Body::Json(text)) => {
+                let head: Head = serde_json::from_str(text).unwrap_or_default();
+                let kind = (head.api_version.as_str(), head.kind.as_str());
+                Self::resolved(scheme, verb, kind, head.metadata.place(), &head.metadata.name)
+            }
+            Some(Body::Protobuf(bytes)) => {
+                let Ok(kind) = scheme.resolve(&resource.api_version, &resource.kind) else {
+                    return Self { verb, ..Self::default() };
+                };
+                let given = Encoded::new(&kind, bytes.clone());
+                let (project, name) = (given.project(), given.name());
+                Self::of(verb, &kind, project.unwrap_or_default(), name.unwrap_or_default())
+            }
+            None => Self { verb, ..Self::default() },
+        }
+    }
+
     pub fn get(scheme: &Scheme, request: &wire::GetRequest) -> Self {
         Self::named(scheme, "get", request.name.as_ref())
     }
@@ -81,10 +102,10 @@ impl Asked {
             Mode::Create => "create",
             Mode::Replace => "update",
         };
-        let head = Head::of(request.resource.as_ref());
-        let kind = (head.api_version.as_str(), head.kind.as_str());
-        let mut asked =
-            Self::resolved(scheme, verb, kind, head.metadata.place(), &head.metadata.name);
+        let mut asked = match request.resource.as_ref() {
+            None => Self { verb, ..Self::default() },
+            Some(resource) => Self::of_resource(scheme, verb, resource),
+        };
         asked.subresource = if request.subresource == "status" { "status" } else { "" };
         asked
     }
@@ -105,33 +126,6 @@ struct Place {
     name: String,
     project: String,
     namespace: String,
-}
-
-/// The part of every kind's message that says which object it is: the number is the same everywhere.
-#[derive(Clone, PartialEq, prost::Message)]
-struct WithMetadata {
-    #[prost(message, optional, tag = "3")]
-    metadata: Option<orrery_proto::meta::v1::ObjectMeta>,
-}
-
-impl Head {
-    fn of(resource: Option<&wire::Resource>) -> Self {
-        let Some(resource) = resource else { return Self::default() };
-        match &resource.body {
-            Some(wire::resource::Body::Json(text)) => {
-                // What cannot be read is refused later, with the reason.
-                serde_json::from_str(text).unwrap_or_default()
-            }
-            Some(wire::resource::Body::Protobuf(bytes)) => {
-                let read: Result<WithMetadata, _> = prost::Message::decode(&**bytes);
-                let meta = read.ok().and_then(|read| read.metadata).unwrap_or_default();
-                let metadata = Place { name: meta.name, project: meta.project, ..Place::default() };
-                let (api_version, kind) = (resource.api_version.clone(), resource.kind.clone());
-                Self { api_version, kind, metadata }
-            }
-            None => Self::default(),
-        }
-    }
 }
 
 impl Place {

@@ -4,20 +4,29 @@ use super::{Asked, Caller, Gate, Transport};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
+use orrery_fleet::middleware::Peer;
 use tokio::time::Instant;
 
 /// What a peer opens one connection with and keeps it.
 const SESSIONS: &str = "/orrery.fleet.v1.";
 
+/// The headers that tell of a peer; see [`Peer::described`].
+const DESCRIBING: [&str; 2] = ["user-agent", "traceparent"];
+
 /// A layer around the services of gRPC.
 pub async fn connects(State(gate): State<Gate>, request: Request, next: Next) -> Response {
-    let caller = Caller::of(Transport::Grpc, &request);
-    let path = request.uri().path().to_owned();
+    // Cheap to clone; who it is, is told only of the few that are written down here.
+    let (uri, headers) = (request.uri().clone(), request.headers());
+    let told = DESCRIBING.map(|name| (name, headers.get(name).cloned()));
+    let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
     let began = Instant::now();
     let response = next.run(request).await;
     let code = answered(&response);
-    if path.starts_with(SESSIONS) || code == tonic::Code::Unauthenticated {
-        let asked = Asked::path("connect", &path);
+    if uri.path().starts_with(SESSIONS) || code == tonic::Code::Unauthenticated {
+        let value = |name: &str| told.iter().find(|(told, _)| *told == name)?.1.as_ref();
+        let header = |name: &str| value(name).and_then(|value| value.to_str().ok());
+        let caller = Caller::new(Transport::Grpc, peer.described(header));
+        let asked = Asked::path("connect", uri.path());
         gate.inner.requests.began(caller.transport);
         let written = gate.inner.audit.is_on().then_some(&caller);
         gate.ended(caller.transport, written, &asked, as_http(code), began.elapsed());

@@ -145,11 +145,11 @@ impl Gate {
 }
 
 fn span(caller: &Caller, asked: &Asked) -> tracing::Span {
-    let (user, _) = caller.subject();
+    // What stands here is made only where somebody takes the span.
     let span = tracing::info_span!(
         "request",
         transport = caller.transport.as_str(),
-        user,
+        user = caller.subject().0,
         peer = caller.peer.address.map(tracing::field::display),
         user_agent = caller.peer.user_agent,
         verb = asked.verb,

@@ -7,7 +7,7 @@ use orrery_hub::Error;
 use orrery_pki::KnownBy;
 use orrery_proto::hub::v1 as wire;
 use orrery_proto::hub::v1::hub_server::{Hub, HubServer};
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 use tonic_types::{ErrorDetails, FieldViolation, StatusExt as _};
 
 /// Largest request: an object of the largest size, as JSON, with room to spare.
@@ -25,6 +25,7 @@ impl HubService {
 
 #[tonic::async_trait]
 impl Hub for HubService {
+    type ApplyEachStream = BoxStream<'static, Result<wire::ApplyEachResponse, Status>>;
     type WatchStream = BoxStream<'static, Result<wire::WatchResponse, Status>>;
 
     async fn discover(
@@ -57,6 +58,14 @@ impl Hub for HubService {
     ) -> Result<Response<wire::ApplyResponse>, Status> {
         let (caller, request) = opened(request)?;
         answer(self.front.apply(&caller, request).await)
+    }
+
+    async fn apply_each(
+        &self,
+        request: Request<Streaming<wire::ApplyEachRequest>>,
+    ) -> Result<Response<Self::ApplyEachStream>, Status> {
+        let (caller, requests) = opened(request)?;
+        Ok(Response::new(self.front.apply_each(caller, requests)))
     }
 
     async fn delete(

@@ -1,11 +1,14 @@
 //! Requests of the API in figures.
 use crate::gate::{Asked, Transport};
+use parking_lot::RwLock;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -40,6 +43,19 @@ pub struct RequestMetrics {
     durations: Family<Timed, Histogram, fn() -> Histogram>,
     in_flight: Family<Via, Gauge>,
     watchers: Family<OfKind, Gauge>,
+    /// Figures that were found once, by kind; as many as there are figures.
+    known: Arc<RwLock<HashMap<String, Vec<Known>>>>,
+}
+
+/// What one way of asking and one answer to it are counted by.
+#[derive(Clone, Debug)]
+struct Known {
+    transport: Transport,
+    verb: &'static str,
+    code: u16,
+    in_flight: Gauge,
+    durations: Histogram,
+    answered: Counter,
 }
 
 /// From 250 µs (read from memory) to 8 s (a store that does not answer).
@@ -54,9 +70,10 @@ impl RequestMetrics {
             durations: Family::new_with_constructor(buckets),
             in_flight: Family::default(),
             watchers: Family::default(),
+            known: Arc::default(),
         };
         let registry = registry.sub_registry_with_prefix("orrery_api");
-        let Self { answered, durations, in_flight, watchers } = metrics.clone();
+        let Self { answered, durations, in_flight, watchers, .. } = metrics.clone();
         registry.register("requests", "Requests that were answered, by code of HTTP", answered);
         registry.register_with_unit(
             "request_duration",
@@ -74,18 +91,52 @@ impl RequestMetrics {
     }
 
     pub fn ended(&self, transport: Transport, asked: &Asked, code: u16, took: Duration) {
-        let (transport, verb) = (transport.as_str(), asked.verb);
-        self.in_flight.get_or_create(&Via { transport }).dec();
-        let timed = Timed { transport, verb, kind: asked.kind.clone() };
-        self.durations.get_or_create(&timed).observe(took.as_secs_f64());
-        let answered = Answered { transport, verb, kind: timed.kind, code };
-        self.answered.get_or_create(&answered).inc();
+        let counted = |all: &Vec<Known>| {
+            let known = all.iter().find(|known| known.is(transport, asked.verb, code));
+            known.map(|known| known.count(took)).is_some()
+        };
+        if self.known.read().get(&asked.kind).is_some_and(counted) {
+            return;
+        }
+        let known = self.find(transport, asked, code);
+        known.count(took);
+        let mut all = self.known.write();
+        let all = all.entry(asked.kind.clone()).or_default();
+        if !all.iter().any(|known| known.is(transport, asked.verb, code)) {
+            all.push(known);
+        }
+    }
+
+    fn find(&self, transport: Transport, asked: &Asked, code: u16) -> Known {
+        let (via, verb, kind) = (transport.as_str(), asked.verb, &asked.kind);
+        let timed = Timed { transport: via, verb, kind: kind.clone() };
+        let answered = Answered { transport: via, verb, kind: kind.clone(), code };
+        Known {
+            transport,
+            verb,
+            code,
+            in_flight: self.in_flight.get_or_create_owned(&Via { transport: via }),
+            durations: self.durations.get_or_create_owned(&timed),
+            answered: self.answered.get_or_create_owned(&answered),
+        }
     }
 
     pub fn watching(&self, kind: &str) -> Watching {
         let watchers = self.watchers.get_or_create_owned(&OfKind { kind: kind.to_owned() });
         watchers.inc();
         Watching { watchers }
+    }
+}
+
+impl Known {
+    fn is(&self, transport: Transport, verb: &str, code: u16) -> bool {
+        self.transport == transport && self.verb == verb && self.code == code
+    }
+
+    fn count(&self, took: Duration) {
+        self.in_flight.dec();
+        self.durations.observe(took.as_secs_f64());
+        self.answered.inc();
     }
 }
 

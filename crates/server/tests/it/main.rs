@@ -5,6 +5,7 @@ mod audit;
 mod bad_clients;
 mod clients;
 mod discovery;
+mod each;
 mod encrypted;
 mod errors;
 mod giving;

@@ -83,7 +83,7 @@ impl Admission {
     }
 
     async fn create(&self, given: &Object, options: &ApplyOptions) -> Result<Applied, Error> {
-        let mut next = merge::created(given, uuid::Uuid::new_v4().to_string(), self.clock.now());
+        let mut next = merge::created(given, &uuid::Uuid::new_v4().to_string(), self.clock.now());
         if !options.with_status {
             next.clear_status();
         }

@@ -48,7 +48,7 @@ impl Admission {
         let violation = match manager.len() {
             0 => Violation::required(path, "is required for apply: say who declares the fields"),
             1..=MANAGER_BYTES_MAX => {
-                if object.meta().managed_fields.is_empty() {
+                if !object.is_managed() {
                     return Ok(());
                 }
                 let text = "metadata.managedFields must not be part of what is declared: remove it";

@@ -8,6 +8,7 @@
 //! A dry run goes the same way to the end: the store itself is asked whether it would take it.
 mod apply;
 mod checks;
+mod composed;
 mod delete;
 
 use crate::accessor::{Accessor, WatchStream};
@@ -138,6 +139,18 @@ impl Accessor for Admission {
     async fn get_encoded(&self, options: GetOptions) -> Result<Encoded, Error> {
         let span = self.reading("get", &options.name.project, &options.name.name);
         self.inner.get_encoded(options).instrument(span).await
+    }
+
+    async fn apply_encoded(
+        &self,
+        given: Encoded,
+        options: ApplyOptions,
+    ) -> Result<Applied<Encoded>, Error> {
+        if let Some(applied) = self.apply_composed(&given, &options).await? {
+            return Ok(applied);
+        }
+        let object = given.into_object().map_err(|error| Error::BadRequest(error.to_string()))?;
+        self.apply(object, options).await.map(Applied::from)
     }
 
     async fn list_encoded(&self, options: ListOptions) -> Result<Page<Encoded>, Error> {
