@@ -3,11 +3,14 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
+use parking_lot::Mutex;
+
 use super::{
     StoreOptions,
     events::{Event, EventBatch},
     groups::{Group, Groups},
     index::Index,
+    kept::Kept,
     snapshot::{Past, Snapshot},
 };
 use crate::{
@@ -30,6 +33,8 @@ pub(super) struct State {
     evicted: usize,
     groups: Groups,
     index: Option<Index>,
+    /// States that lists go on from, none older than `floor`.
+    kept: Mutex<Kept>,
     limits: Limits,
 }
 
@@ -51,6 +56,7 @@ impl State {
             floor: revision,
             evicted: 0,
             groups: Groups::default(),
+            kept: Mutex::default(),
             limits: Limits { revisions: options.history_revisions, bytes: options.history_bytes },
         }
     }
@@ -74,8 +80,17 @@ impl State {
     /// What it takes to see the state at `revision` again.
     pub fn past(&self, revision: Revision) -> Result<Past, Error> {
         self.check_bounds(revision)?;
-        let later = self.history.iter().rev().take_while(|batch| revision < batch.revision);
-        Ok(Past { now: self.snapshot(), undo: later.cloned().collect(), revision })
+        let from = self.kept.lock().nearest(revision).unwrap_or_else(|| self.snapshot());
+        let after = |revision: Revision| self.history.partition_point(|b| b.revision <= revision);
+        let way = self.history.range(after(revision)..after(from.revision()));
+        Ok(Past { undo: way.rev().cloned().collect(), from, revision })
+    }
+
+    /// Keeps a state for lists that go on from it, while history reaches back so far.
+    pub fn keep(&self, snapshot: &Snapshot) {
+        if self.floor <= snapshot.revision() {
+            self.kept.lock().keep(snapshot);
+        }
     }
 
     /// Takes in one commit and tells the groups it concerns.
@@ -133,6 +148,7 @@ impl State {
         let Some(oldest) = self.history.pop_front() else { return };
         self.history_bytes -= oldest.bytes();
         self.floor = self.floor.max(oldest.revision);
+        self.kept.get_mut().forget_before(self.floor);
         self.evicted += 1;
     }
 
@@ -142,6 +158,7 @@ impl State {
             self.evict();
         }
         self.floor = self.floor.max(revision.min(self.revision));
+        self.kept.get_mut().forget_before(self.floor);
         self.evicted = 0;
         self.groups.sweep(self.floor);
     }
@@ -162,6 +179,7 @@ impl State {
         self.revision = revision;
         self.history.clear();
         self.history_bytes = 0;
+        *self.kept.get_mut() = Kept::default();
         self.floor = revision;
         self.groups.reset(revision);
     }
