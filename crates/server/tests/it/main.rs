@@ -21,6 +21,7 @@ mod replicas;
 mod storage;
 mod subresources;
 mod support;
+mod versions;
 mod watching;
 mod wire;
 mod writing;
