@@ -10,6 +10,7 @@ pub const DEFAULT_SERVER: &str = "http://127.0.0.1:7443";
 const DEFAULT_PROJECT: &str = "default";
 
 /// Which server, and what to assume.
+#[derive(Clone)]
 pub struct Target {
     context: Context,
 }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// The name that stands for standard input.
 const STDIN: &str = "-";
+const STDIN_SOURCE: &str = "standard input";
 /// The annotation that says who applied a resource, and what we write there.
 const APPLIED_BY: &str = "orrery.dev/applied-by";
 const APPLIED_BY_US: &str = "orrery-apply";
@@ -175,9 +176,14 @@ fn read_bytes(file: &Path) -> anyhow::Result<(String, Vec<u8>)> {
 
 fn source_name(file: &Path) -> String {
     if file == Path::new(STDIN) {
-        return "standard input".to_owned();
+        return STDIN_SOURCE.to_owned();
     }
     file.display().to_string()
+}
+
+/// Whether what comes from this source was read from standard input.
+pub fn is_stdin(source: &str) -> bool {
+    source == STDIN_SOURCE
 }
 
 /// Text from a file or from standard input.

@@ -3,6 +3,7 @@ use crate::args::{Connection, Global};
 use crate::connection::Target;
 use crate::kinds;
 use crate::output::print;
+use crate::watching::Link;
 use orrery_client::{Commander, Error};
 use orrery_proto::hub::v1::apply_request::Mode;
 use orrery_proto::hub::v1::apply_response::Outcome;
@@ -19,6 +20,8 @@ const FIELD_MANAGER: &str = "orrery";
 pub struct Session {
     pub target: Target,
     pub server: Arc<Commander>,
+    /// The same way, for what is followed longer than a connection lasts.
+    pub link: Arc<Link>,
     pub known: DiscoverResponse,
     /// Whether who set which field is shown too.
     pub managed_fields: bool,
@@ -55,7 +58,8 @@ impl Session {
         let target = Target::find(global, connection)?;
         let server = Arc::new(target.connect().await?);
         let known = server.discover().await?;
-        Ok(Self { target, server, known, managed_fields: false })
+        let link = Arc::new(Link::new(target.clone(), server.clone()));
+        Ok(Self { target, server, link, known, managed_fields: false })
     }
 
     /// The project to look in; empty for all.
@@ -132,6 +136,26 @@ impl Session {
         };
         let response = self.server.apply(request).await?;
         Ok((print::json(response.resource.as_ref())?, response.outcome()))
+    }
+}
+
+/// The server has ended what it should go on telling.
+#[derive(Debug)]
+pub struct Ended;
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the server ended the watch")
+    }
+}
+
+impl std::error::Error for Ended {}
+
+/// Whether the server is away, or about to go: it answers nothing, or that it cannot.
+pub fn is_away(error: &anyhow::Error) -> bool {
+    match error.downcast_ref::<Error>() {
+        Some(Error::ConnectionLost { .. } | Error::NotAvailable { .. }) => true,
+        Some(_) | None => reason(error) == Some("ServiceUnavailable") || error.is::<Ended>(),
     }
 }
 

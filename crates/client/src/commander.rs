@@ -82,6 +82,11 @@ impl Commander {
         Ok(Self { requests, shared, next_id, _reading: reading })
     }
 
+    /// Whether the connection has ended; another one is had by connecting again.
+    pub fn is_lost(&self) -> bool {
+        self.shared.state.lock().lost.is_some()
+    }
+
     pub async fn discover(&self) -> Result<hub::DiscoverResponse, Error> {
         match self.ask(Request::Discover(hub::DiscoverRequest {})).await? {
             Reply::Discover(response) => Ok(response),

@@ -55,7 +55,8 @@ struct Status {
     message: String,
 }
 
-/// The way to the files of a server.
+/// The way to the files of a server. Clones share its connection.
+#[derive(Clone)]
 pub struct Files {
     endpoint: Endpoint,
     channel: Channel,

@@ -7,8 +7,9 @@ use orrery_store::Revision;
 /// Where a list stopped: opaque to clients, and true at one revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    pub revision: Revision,
-    /// The key of the last object that was handed out.
+    /// `None` goes on with what is there now: for a list whose revision is forgotten.
+    pub revision: Option<Revision>,
+    /// The place of the last object that was handed out.
     pub after: String,
     /// How many come after it, where that is known.
     pub remaining: Option<u64>,
@@ -17,7 +18,8 @@ pub struct Cursor {
 impl Cursor {
     pub fn encode(&self) -> String {
         let remaining = self.remaining.map(|count| count.to_string()).unwrap_or_default();
-        BASE64.encode(format!("2:{}:{remaining}:{}", self.revision, self.after))
+        let revision = self.revision.map(|revision| revision.to_string()).unwrap_or_default();
+        BASE64.encode(format!("3:{revision}:{remaining}:{}", self.after))
     }
 
     pub fn decode(token: &str) -> Result<Self, Error> {
@@ -30,13 +32,18 @@ impl Cursor {
 
     fn parse(token: &str) -> Option<Self> {
         let text = String::from_utf8(BASE64.decode(token).ok()?).ok()?;
-        let (revision, rest) = text.strip_prefix("2:")?.split_once(':')?;
+        let (revision, rest) = text.strip_prefix("3:")?.split_once(':')?;
         let (remaining, after) = rest.split_once(':')?;
-        let remaining = match remaining {
-            "" => None,
-            count => Some(count.parse().ok()?),
-        };
-        Some(Self { revision: revision.parse().ok()?, after: after.to_owned(), remaining })
+        let (revision, remaining) = (number(revision)?, number(remaining)?);
+        Some(Self { revision, after: after.to_owned(), remaining })
+    }
+}
+
+/// A number, or nothing; `None` for something else.
+fn number<T: std::str::FromStr>(text: &str) -> Option<Option<T>> {
+    match text {
+        "" => Some(None),
+        number => number.parse().ok().map(Some),
     }
 }
 
@@ -47,8 +54,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_is_decoded(revision: u64, remaining: Option<u64>, after in ".*") {
-            let cursor = Cursor { revision: Revision(revision), after, remaining };
+        fn what_is_encoded_is_decoded(
+            revision: Option<u64>, remaining: Option<u64>, after in ".*",
+        ) {
+            let cursor = Cursor { revision: revision.map(Revision), after, remaining };
             prop_assert_eq!(Cursor::decode(&cursor.encode()).expect("our own token"), cursor);
         }
 

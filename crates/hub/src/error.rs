@@ -24,9 +24,10 @@ pub enum Error {
     ProjectNotFound { project: String },
     #[error("project \"{project}\" is being deleted, so nothing new can be created in it")]
     ProjectTerminating { project: String },
-    /// The history that was asked for is gone: list again.
+    /// The history that was asked for is gone: list again. A list that was continued can go on with
+    /// `resume`, if it need not be one of a single moment.
     #[error("revision {requested} is too old, the oldest that is kept is {oldest}; list again")]
-    Expired { requested: Revision, oldest: Revision },
+    Expired { requested: Revision, oldest: Revision, resume: Option<String> },
     /// Whoever acted alone no longer may: its lease has ended, so nothing was written.
     #[error("the lease {lease:?} has ended, so another may act now; nothing was written")]
     Fenced { lease: String },

@@ -170,7 +170,7 @@ impl HubBuilder {
         let message = kind.full_name().to_owned();
         let keys = Keys::of(&kind, self.scheme.group_suffix());
         let innermost = self.replaced.remove(&message).unwrap_or_else(|| {
-            let stored = self.stored(kind, keys);
+            let stored = self.stored(kind, keys, projects);
             Arc::new(Hydrate::new(stored, projects.clone()))
         });
         let layers = self.layers.remove(&message).unwrap_or_default();
@@ -182,16 +182,16 @@ impl HubBuilder {
 
     /// The objects of a kind in the store: as they are, or in the stored form that the scheme has
     /// for them.
-    fn stored(&self, kind: Arc<Kind>, keys: Keys) -> Arc<dyn Accessor> {
-        let store = self.store.clone();
+    fn stored(&self, kind: Arc<Kind>, keys: Keys, projects: &Arc<Projects>) -> Arc<dyn Accessor> {
+        let (store, projects) = (self.store.clone(), projects.clone());
         let form = self
             .scheme
             .spokes(&kind)
             .iter()
             .find(|spoke| spoke.parts.iter().all(|part| part.internal()));
         match form {
-            Some(form) => Arc::new(PartsAccessor::new(form.clone(), keys, store)),
-            None => Arc::new(StoreAccessor::new(kind, keys, store)),
+            Some(form) => Arc::new(PartsAccessor::new(form.clone(), keys, store, projects)),
+            None => Arc::new(StoreAccessor::new(kind, keys, store, projects)),
         }
     }
 }

@@ -33,29 +33,43 @@ impl Terms for ObjectTerms {
     }
 }
 
-/// The keys under `prefix` after `after` of all objects that the selectors may fit, in order; `None`
-/// where every object must be looked at.
-pub fn candidates(
+/// The terms of which every object that the selectors fit has one: those that the fewest objects
+/// have. `None` where every object must be looked at.
+pub fn fewest(
     snapshot: &Snapshot,
     kind: &Kind,
     prefix: &str,
-    after: &str,
     labels: &LabelSelector,
     fields: &FieldSelector,
 ) -> Option<Vec<String>> {
+    let mut requirements: Vec<_> = labels.terms().into_iter().chain(fields.terms(kind)).collect();
+    if !snapshot.has_index() || requirements.len() < 2 {
+        return requirements.pop().filter(|_| snapshot.has_index());
+    }
     let count = |terms: &Vec<String>| -> Option<usize> {
         let keys = |term: &String| {
-            let keys = snapshot.keys_with(term, prefix, after)?;
+            let keys = snapshot.keys_with(term, prefix, "")?;
             Some(keys.take(COUNTED_MAX).count())
         };
         terms.iter().map(keys).sum()
     };
-    let requirements = labels.terms().into_iter().chain(fields.terms(kind));
-    let counted = requirements.filter_map(|terms| Some((count(&terms)?, terms)));
-    let (_, fewest) = counted.min_by_key(|(count, _)| *count)?;
-    let mut keys = BTreeSet::new();
-    for term in &fewest {
-        keys.extend(snapshot.keys_with(term, prefix, after)?.map(str::to_owned));
+    requirements.into_iter().min_by_key(|terms| count(terms).unwrap_or(usize::MAX))
+}
+
+/// The keys under `prefix` after `after` of all objects that have one of the terms, in order. Keys
+/// of one term are read as they are asked for.
+pub fn keys<'a>(
+    snapshot: &'a Snapshot,
+    terms: &'a [String],
+    prefix: &'a str,
+    after: &'a str,
+) -> Box<dyn Iterator<Item = &'a str> + 'a> {
+    let of = move |term: &'a String| snapshot.keys_with(term, prefix, after).into_iter().flatten();
+    match terms {
+        [only] => Box::new(of(only)),
+        several => {
+            let all: BTreeSet<&str> = several.iter().flat_map(of).collect();
+            Box::new(all.into_iter())
+        }
     }
-    Some(keys.into_iter().collect())
 }

@@ -25,6 +25,7 @@ mod leases;
 mod merge;
 mod options;
 pub mod ownership;
+mod paging;
 mod parts;
 pub mod patch;
 mod projects;

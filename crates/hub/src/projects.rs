@@ -80,6 +80,36 @@ impl Projects {
         self.names.lock().get(id).cloned().unwrap_or_else(|| id.into())
     }
 
+    /// The id of the project that had this name in a snapshot.
+    pub fn id_in(&self, snapshot: &Snapshot, name: &str) -> Result<Option<Arc<str>>, Error> {
+        let entry = snapshot.get(&self.keys.object("", name));
+        entry.map(|entry| self.id(entry)).transpose()
+    }
+
+    /// The project whose name comes next after a name, as it was in a snapshot: its name and id.
+    pub fn next_in(
+        &self,
+        snapshot: &Snapshot,
+        after: &str,
+    ) -> Result<Option<(String, Arc<str>)>, Error> {
+        let (base, after) = (self.keys.object("", ""), self.keys.object("", after));
+        let Some(entry) = snapshot.range_after(&base, &after).next() else {
+            return Ok(None);
+        };
+        let name = entry.key.strip_prefix(&base).unwrap_or_default();
+        Ok(Some((name.to_owned(), self.id(entry)?)))
+    }
+
+    fn id(&self, entry: &Entry) -> Result<Arc<str>, Error> {
+        let name = entry.key.rsplit('/').next().unwrap_or_default();
+        if let Some(known) = self.by_name.lock().get(name)
+            && known.modified == entry.modified
+        {
+            return Ok(known.id.clone());
+        }
+        self.learn(entry).map(|(id, _)| id)
+    }
+
     fn read_all(&self, snapshot: &Snapshot) {
         for entry in snapshot.range(self.keys.all()) {
             if let Err(error) = self.learn(entry) {

@@ -45,7 +45,9 @@ pub(crate) fn checks(ops: Vec<Op>) -> Vec<Op> {
 pub(crate) fn from_store(error: orrery_store::Error) -> Error {
     use orrery_store::Error as Store;
     match error {
-        Store::Compacted { requested, oldest } => Error::Expired { requested, oldest },
+        Store::Compacted { requested, oldest } => {
+            Error::Expired { requested, oldest, resume: None }
+        }
         Store::TooLarge { .. } | Store::TooManyOperations { .. } => {
             Error::TooLarge(error.to_string())
         }

@@ -3,21 +3,21 @@
 //! It works on the stored view, in which `metadata.project` is the project's id. Bytes in the store
 //! hold no `resourceVersion`; it is the revision of the entry.
 use crate::accessor::{Accessor, WatchStream};
-use crate::cursor::Cursor;
 use crate::error::Error;
-use crate::index;
 use crate::keys::Keys;
 use crate::options::{
     Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, ObjectName, Outcome,
     Page, Precondition, StatusOptions, WatchOptions,
 };
+use crate::paging::{self, Shelf};
+use crate::projects::Projects;
 use crate::recent::Recent;
 use crate::refusal::{self, from_store};
 use crate::watch;
 use async_trait::async_trait;
 use futures::StreamExt;
 use orrery_api::{Encoded, FieldSelector, Kind, LabelSelector, Object, ObjectError};
-use orrery_store::{Entry, Expect, Op, Revision, Snapshot, Store};
+use orrery_store::{Entry, Expect, Op, Revision, Store};
 use std::sync::Arc;
 
 #[derive(Clone)]
@@ -25,12 +25,13 @@ pub struct StoreAccessor {
     kind: Arc<Kind>,
     keys: Keys,
     store: Store,
+    projects: Arc<Projects>,
     recent: Arc<Recent>,
 }
 
 impl StoreAccessor {
-    pub fn new(kind: Arc<Kind>, keys: Keys, store: Store) -> Self {
-        Self { kind, keys, store, recent: Arc::default() }
+    pub fn new(kind: Arc<Kind>, keys: Keys, store: Store, projects: Arc<Projects>) -> Self {
+        Self { kind, keys, store, projects, recent: Arc::default() }
     }
 
     fn key(&self, name: &ObjectName) -> String {
@@ -64,44 +65,6 @@ impl StoreAccessor {
             }
             other => from_store(other),
         })
-    }
-
-    /// The first of these entries that are selected, and where to go on. `all` is how many there are
-    /// from the first of these on, asked only where a page ends before its list.
-    fn page<'a>(
-        &self,
-        revision: Revision,
-        entries: impl Iterator<Item = &'a Arc<Entry>>,
-        options: &ListOptions,
-        all: impl FnOnce() -> u64,
-    ) -> Result<Page<Encoded>, Error> {
-        let mut page = Page { items: Vec::new(), revision, continue_from: None, remaining: None };
-        let mut last: Option<&Arc<Entry>> = None;
-        for entry in entries {
-            let found = encode_at(&self.kind, entry, entry.modified)?;
-            if !fits(&found, &options.labels, &options.fields)? {
-                continue;
-            }
-            if 0 < options.limit && page.items.len() == options.limit {
-                let selects = !options.labels.is_empty() || !options.fields.is_empty();
-                let remaining = (!selects).then(|| all().saturating_sub(options.limit as u64));
-                page.remaining = remaining;
-                let after = last.map(|last| last.key.to_string());
-                let cursor = after.map(|after| Cursor { revision, after, remaining });
-                page.continue_from = cursor.map(|cursor| cursor.encode());
-                break;
-            }
-            page.items.push(found);
-            last = Some(entry);
-        }
-        Ok(page)
-    }
-
-    async fn snapshot(&self, at: Option<Revision>) -> Result<Snapshot, Error> {
-        match at {
-            Some(revision) => self.store.snapshot_at(revision).await.map_err(from_store),
-            None => self.store.snapshot().await.map_err(from_store),
-        }
     }
 }
 
@@ -203,33 +166,12 @@ impl Accessor for StoreAccessor {
     }
 
     async fn list_encoded(&self, options: ListOptions) -> Result<Page<Encoded>, Error> {
-        let cursor = options.continue_from.as_deref().map(Cursor::decode).transpose()?;
-        let at = cursor.as_ref().map(|cursor| cursor.revision).or(options.at);
-        let snapshot = self.snapshot(at).await?;
-        // A list of one name in one project is a look-up, not a scan.
-        let project = options.project.as_deref().or(options.fields.exact("metadata.project"));
-        let prefix = match (project, options.fields.exact("metadata.name")) {
-            (Some(id), Some(name)) => self.keys.object(id, name),
-            (Some(id), None) => self.keys.project(id),
-            (None, _) => self.keys.all().to_owned(),
-        };
-        let (after, known) = match cursor {
-            // No key is empty, so everything comes after the empty one.
-            None => (String::new(), None),
-            Some(cursor) if cursor.after.starts_with(&prefix) => (cursor.after, cursor.remaining),
-            Some(_) => return Err(foreign_token()),
-        };
-        let ListOptions { labels, fields, .. } = &options;
-        let revision = snapshot.revision();
-        // Only the first page counts: the others know what the one before has left.
-        let all = || known.unwrap_or_else(|| snapshot.range(&prefix).count() as u64);
-        match index::candidates(&snapshot, &self.kind, &prefix, &after, labels, fields) {
-            Some(keys) => {
-                let entries = keys.iter().filter_map(|key| snapshot.get(key));
-                self.page(revision, entries, &options, all)
-            }
-            None => self.page(revision, snapshot.range_after(&prefix, &after), &options, all),
-        }
+        let Self { kind, keys, projects, .. } = self;
+        let shelf = Shelf { kind, keys, projects, indexed: true };
+        paging::list(&shelf, &self.store, &options, |_, entry| {
+            encode_at(&self.kind, entry, entry.modified)
+        })
+        .await
     }
 
     async fn watch_encoded(&self, options: WatchOptions) -> Result<WatchStream<Encoded>, Error> {
@@ -252,10 +194,6 @@ pub(crate) fn fits(
 
 pub(crate) fn unreadable(error: ObjectError) -> Error {
     Error::Internal(error.to_string())
-}
-
-pub(crate) fn foreign_token() -> Error {
-    Error::BadRequest("the continue token belongs to another list; start this one again".into())
 }
 
 /// An entry as the object that it holds.

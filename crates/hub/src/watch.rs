@@ -243,7 +243,8 @@ impl Reader for Filter {
 
     fn candidates(&self, snapshot: &Snapshot) -> Option<Vec<String>> {
         let Wanted { prefix, labels, fields, .. } = &self.wanted;
-        index::candidates(snapshot, &self.kind, prefix, "", labels, fields)
+        let terms = index::fewest(snapshot, &self.kind, prefix, labels, fields)?;
+        Some(index::keys(snapshot, &terms, prefix, "").map(str::to_owned).collect())
     }
 }
 

@@ -44,6 +44,7 @@ pub use mesh::{MeshError, MeshSettings};
 pub use operations::Operations;
 pub use options::{ServerOptions, StoreOptions};
 pub use orrery_access::oidc::OidcOptions;
+pub use orrery_hub::artifacts::ArtifactPath;
 pub use orrery_machines::controller::orphans::OrphanTiming;
 pub use orrery_mesh::envoy::{
     Bootstrap, ControlPlane, FollowedFiles, Mode as BootstrapMode, PortBootstrap, TlsPaths,

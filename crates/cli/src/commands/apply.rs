@@ -1,4 +1,5 @@
 //! `orrery apply`.
+use super::artifact::Beside;
 use super::prune;
 use crate::args::{ApplyArguments, Global};
 use crate::manifests;
@@ -27,6 +28,7 @@ pub async fn run(global: &Global, arguments: ApplyArguments) -> anyhow::Result<(
         manifests::mark_applied(&mut manifest.value);
     }
     manifests::check(&manifests, &session.known)?;
+    let beside = Beside::find(&manifests, &session.known)?;
     let how = Writing { dry_run: arguments.dry_run, force: arguments.force_conflicts };
     let mut applying = Applying::new(&session, how);
     let Done { mut failures, applied } = applying.apply_all(&manifests, arguments.wait).await?;
@@ -38,6 +40,7 @@ pub async fn run(global: &Global, arguments: ApplyArguments) -> anyhow::Result<(
             bail!("{}", lines.join("\n"));
         }
     }
+    beside.upload(&session, how).await?;
     let mut awaited = Vec::new();
     if arguments.prune {
         let selector = arguments.selector.as_deref().unwrap_or_default();

@@ -2,11 +2,12 @@
 use super::get::Query;
 use crate::exit::Interrupted;
 use crate::output::listing::{Listing, Shape};
+use crate::output::notice::Notice;
 use crate::output::screen::Screen;
 use crate::output::table::Table;
 use crate::output::{print, style};
 use crate::signals::{StopSignals, WindowChanges};
-use crate::watching::{Known, News, Patience, Watches};
+use crate::watching::{Known, News, Patience, Told, Watches};
 use anyhow::Context as _;
 use futures::FutureExt as _;
 use orrery_proto::hub::v1::KindInfo;
@@ -103,19 +104,29 @@ async fn in_place(query: &Query, kinds: &[KindInfo], mut watches: Watches) -> an
     let mut screen = Screen::default();
     let new = |kind| Rows { table: Table::new(kind, query.look), known: Known::default() };
     let mut all: Vec<Rows> = kinds.iter().map(new).collect();
+    let mut notice = Notice::default();
+    let mut take = |all: &mut [Rows], (number, told): (usize, anyhow::Result<Told>)| {
+        match told? {
+            Told::Change(change) => _ = all[number].known.take(change),
+            lost_or_found => notice.take(&lost_or_found),
+        }
+        anyhow::Ok(notice.line())
+    };
+    let mut line = None;
     loop {
         tokio::select! {
             () = resizes.next() => {}
-            (number, change) = watches.next() => {
-                all[number].known.take(change?);
+            told = watches.next_told() => {
+                line = take(&mut all, told)?;
                 for _ in 0..BURST_MAX {
-                    let Some((number, change)) = watches.next().now_or_never() else { break };
-                    all[number].known.take(change?);
+                    let Some(told) = watches.next_told().now_or_never() else { break };
+                    line = take(&mut all, told)?;
                 }
             }
         }
         if all.iter().all(|rows| rows.known.is_complete()) {
-            screen.show(draw(query, kinds, &mut all)).context("write to the terminal")?;
+            let lines = draw(query, kinds, &mut all).into_iter().chain(line.clone());
+            screen.show(lines.collect()).context("write to the terminal")?;
         }
     }
 }

@@ -28,6 +28,7 @@ impl FromStr for Path {
             None => trimmed,
         };
         let inner = inner.trim();
+        check_depth(inner)?;
         let query = JsonPath::parse(&translate(inner))
             .with_context(|| format!("{inner:?} is no path such as .status.state"))?;
         Ok(Self { text: format!("{{{inner}}}"), query })
@@ -45,6 +46,25 @@ impl Path {
     pub fn find<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
         self.query.query(value).all()
     }
+}
+
+/// Brackets inside of brackets, at most: each level takes a piece of the stack of whoever reads it.
+const BRACKETS_MAX: usize = 32;
+
+fn check_depth(path: &str) -> anyhow::Result<()> {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    for letter in path.chars() {
+        match letter {
+            '[' | '(' | '!' => depth += 1,
+            ']' | ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    if BRACKETS_MAX < deepest {
+        bail!("a path with more than {BRACKETS_MAX} brackets inside of each other is a mistake");
+    }
+    Ok(())
 }
 
 /// To RFC 9535: the root is written out, and names that are no plain words stand in brackets.

@@ -16,7 +16,7 @@ use crate::output::print;
 use crate::session::{Scope, Session};
 use crate::signals::{StopSignals, WindowChanges};
 use crate::targets::Resource;
-use crate::watching::{Change, Patience, Watches, key};
+use crate::watching::{Change, Patience, Told, Watches, key};
 use anyhow::bail;
 use progress::Progress;
 use serde_json::Value;
@@ -98,9 +98,10 @@ impl Waiting {
         let mut seen = vec![false; self.awaited.len()];
         while !self.verdicts.iter().all(Verdict::is_done) {
             tokio::select! {
-                (number, change) = watches.next() => {
-                    self.take(&groups[number].1, change?, &mut seen)?;
-                }
+                (number, told) = watches.next_told() => match told? {
+                    Told::Change(change) => self.take(&groups[number].1, change, &mut seen)?,
+                    notice => self.progress.notice(&notice, &self.verdicts)?,
+                },
                 () = self.resizes.next() => self.progress.redraw(&self.verdicts)?,
             }
         }

@@ -1,7 +1,9 @@
 //! How the waiting goes, for the person who waits.
 use super::judge::Verdict;
+use crate::output::notice::Notice;
 use crate::output::screen::Screen;
 use crate::output::{print, style};
+use crate::watching::Told;
 use anyhow::Context as _;
 
 /// What is told where lines cannot be changed.
@@ -21,12 +23,14 @@ pub struct Progress {
     said: Vec<String>,
     style: Style,
     screen: Option<Screen>,
+    notice: Notice,
 }
 
 impl Progress {
     pub fn new(titles: Vec<String>, style: Style) -> Self {
         let screen = print::is_terminal().then(Screen::default);
-        Self { said: vec![String::new(); titles.len()], titles, style, screen }
+        let said = vec![String::new(); titles.len()];
+        Self { said, titles, style, screen, notice: Notice::default() }
     }
 
     /// The verdict on one of them is another one.
@@ -44,12 +48,23 @@ impl Progress {
         Ok(())
     }
 
+    /// The connection is lost, or there is one again.
+    pub fn notice(&mut self, told: &Told, verdicts: &[Verdict]) -> anyhow::Result<()> {
+        if self.screen.is_none() {
+            told.notice().iter().for_each(|notice| print::note(notice));
+            return Ok(());
+        }
+        self.notice.take(told);
+        self.redraw(verdicts)
+    }
+
     /// Shows everything; nothing is written when nothing differs.
     pub fn redraw(&mut self, verdicts: &[Verdict]) -> anyhow::Result<()> {
         let Some(screen) = &mut self.screen else { return Ok(()) };
         let width = self.titles.iter().map(|title| title.chars().count()).max().unwrap_or(0);
         let pairs = self.titles.iter().zip(verdicts);
         let lines = pairs.map(|(title, verdict)| format!("{title:<width$}   {}", words(verdict)));
+        let lines = lines.chain(self.notice.line());
         screen.show(lines.collect()).context("write to the terminal")
     }
 }

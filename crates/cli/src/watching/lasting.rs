@@ -2,24 +2,31 @@
 //!
 //! ```text
 //!   open ──events──> told ──Expired──> open
-//!                      └──no such project──> wait for the project ──it is there──> open
+//!                      ├──no such project──> wait for the project ──it is there──> open
+//!                      └──connection lost──> pause, connect ──connected──> open
 //! ```
-use super::Change;
+use super::{Change, Told};
 use crate::kinds;
 use crate::output::print;
-use crate::session::reason;
-use anyhow::anyhow;
-use futures::future::{BoxFuture, FutureExt as _};
+use crate::session::{Ended, is_away, reason};
+use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream, StreamExt as _};
-use orrery_client::Commander;
 use orrery_proto::hub::v1::watch_response::Type;
 use orrery_proto::hub::v1::{KindInfo, WatchRequest, WatchResponse};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Before beginning again a watch that told nothing at all, so that a server in trouble is not asked
 /// without a pause.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// Between two attempts to reach a server that is away: at first, and at most.
+const RETRY_FIRST: Duration = Duration::from_millis(250);
+const RETRY_MAX: Duration = Duration::from_secs(5);
+/// How long a server may be away before the watch ends; a restart takes seconds, an upgrade of its
+/// machine minutes.
+const AWAY_MAX: Duration = Duration::from_secs(300);
 
 /// What to make of a project that is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,20 +42,9 @@ pub type Events = BoxStream<'static, anyhow::Result<WatchResponse>>;
 /// Where watches come from.
 pub trait Source: Send + Sync + 'static {
     fn open(self: Arc<Self>, request: WatchRequest) -> BoxFuture<'static, anyhow::Result<Events>>;
-}
 
-impl Source for Commander {
-    fn open(self: Arc<Self>, request: WatchRequest) -> BoxFuture<'static, anyhow::Result<Events>> {
-        let opening = async move {
-            let watch = self.watch(request).await?;
-            let events = stream::unfold(watch, |mut watch| async move {
-                let event = watch.next().await.map_err(anyhow::Error::from).transpose()?;
-                Some((event, watch))
-            });
-            Ok(events.boxed())
-        };
-        opening.boxed()
-    }
+    /// Connects again, once, where the connection is lost.
+    fn restore(self: Arc<Self>) -> BoxFuture<'static, anyhow::Result<()>>;
 }
 
 /// The changes of one watch, and the error that it ends with, if any can end it.
@@ -57,7 +53,7 @@ pub fn changes(
     request: WatchRequest,
     projects: &KindInfo,
     patience: Patience,
-) -> BoxStream<'static, anyhow::Result<Change>> {
+) -> BoxStream<'static, anyhow::Result<Told>> {
     let project = WatchRequest {
         api_version: kinds::api_version(projects),
         kind: projects.kind.clone(),
@@ -66,7 +62,8 @@ pub fn changes(
         ..WatchRequest::default()
     };
     let patient = patience == Patience::Always;
-    let lasting = Lasting { source, request, project, patient, heard: false, now: Now::Opening };
+    let (now, away) = (Now::Opening, None);
+    let lasting = Lasting { source, request, project, patient, heard: false, away, now };
     stream::unfold(lasting, Lasting::next).boxed()
 }
 
@@ -76,7 +73,32 @@ enum Now {
     /// There is no such project, in the words of the server.
     Absent(anyhow::Error),
     Awaiting(Events, anyhow::Error),
+    /// The connection is lost.
+    Away,
+    /// There is a connection again.
+    Found,
     Over,
+}
+
+struct Away {
+    since: Instant,
+    /// Before the next attempt.
+    pause: Duration,
+}
+
+impl Away {
+    fn new() -> Self {
+        Self { since: Instant::now(), pause: RETRY_FIRST }
+    }
+
+    fn is_too_long(&self) -> bool {
+        AWAY_MAX <= self.since.elapsed()
+    }
+
+    async fn pause(&mut self) {
+        tokio::time::sleep(self.pause).await;
+        self.pause = RETRY_MAX.min(self.pause * 2);
+    }
 }
 
 struct Lasting<S> {
@@ -88,22 +110,61 @@ struct Lasting<S> {
     patient: bool,
     /// Whether anything was told since the watch was opened last.
     heard: bool,
+    /// Since the connection was lost and until the server says something.
+    away: Option<Away>,
     now: Now,
 }
 
 impl<S: Source> Lasting<S> {
-    async fn next(mut self) -> Option<(anyhow::Result<Change>, Self)> {
+    async fn next(mut self) -> Option<(anyhow::Result<Told>, Self)> {
         loop {
             let told = match std::mem::replace(&mut self.now, Now::Over) {
                 Now::Opening => self.open().await,
                 Now::Telling(events) => self.tell(events).await,
                 Now::Absent(why) => self.look_for_project(why).await,
                 Now::Awaiting(events, why) => self.await_project(events, why).await,
+                Now::Away => {
+                    let Some(told) = self.reach().await else { continue };
+                    return Some((told, self));
+                }
+                Now::Found => {
+                    self.now = Now::Opening;
+                    Some(Ok(Change::Again))
+                }
                 Now::Over => return None,
             };
-            if let Some(told) = told {
-                return Some((told, self));
+            match told {
+                Some(Ok(change)) => return Some((Ok(Told::Change(change)), self)),
+                Some(Err(error)) if is_away(&error) && !self.is_given_up() => {
+                    let lost = Told::Lost(format!("{error:#}"));
+                    self.now = Now::Away;
+                    return Some((Ok(lost), self));
+                }
+                Some(Err(error)) => return Some((Err(error), self)),
+                None => {}
             }
+        }
+    }
+
+    /// Whether the server has been away for too long.
+    fn is_given_up(&self) -> bool {
+        self.away.as_ref().is_some_and(Away::is_too_long)
+    }
+
+    /// One attempt to reach the server again.
+    async fn reach(&mut self) -> Option<anyhow::Result<Told>> {
+        self.away.get_or_insert_with(Away::new).pause().await;
+        match self.source.clone().restore().await {
+            Ok(()) => {
+                self.patient |= std::mem::take(&mut self.heard);
+                self.now = Now::Found;
+                Some(Ok(Told::Found))
+            }
+            Err(error) if is_away(&error) && !self.is_given_up() => {
+                self.now = Now::Away;
+                None
+            }
+            Err(error) => Some(Err(error)),
         }
     }
 
@@ -120,12 +181,12 @@ impl<S: Source> Lasting<S> {
     async fn tell(&mut self, mut events: Events) -> Option<anyhow::Result<Change>> {
         let error = match events.next().await {
             Some(Ok(event)) => {
-                self.heard = true;
+                (self.heard, self.away) = (true, None);
                 self.now = Now::Telling(events);
                 return change(&event).transpose();
             }
             Some(Err(error)) => error,
-            None => return Some(Err(anyhow!("the server ended the watch"))),
+            None => return Some(Err(Ended.into())),
         };
         match reason(&error) {
             // What happened meanwhile is not told any more, or the project is another one now.
@@ -163,7 +224,7 @@ impl<S: Source> Lasting<S> {
         match events.next().await {
             Some(Ok(event)) => match event.r#type() {
                 Type::Added | Type::Modified => {
-                    self.heard = true;
+                    (self.heard, self.away) = (true, None);
                     self.now = Now::Opening;
                     Some(Ok(Change::Again))
                 }
@@ -177,7 +238,7 @@ impl<S: Source> Lasting<S> {
                 None
             }
             Some(Err(error)) => Some(Err(the_reason(why, error))),
-            None => Some(Err(anyhow!("the server ended the watch"))),
+            None => Some(Err(Ended.into())),
         }
     }
 }

@@ -5,15 +5,19 @@
 //! ```
 mod known;
 mod lasting;
+mod link;
 
 pub use known::{Known, News};
 pub use lasting::Patience;
+pub use link::Link;
 
 use crate::kinds;
+use crate::output::print;
 use crate::session::{Scope, Session};
 use futures::stream::{BoxStream, SelectAll, StreamExt as _};
 use orrery_proto::hub::v1::{Encoding, KindInfo, WatchRequest};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// What became of a resource.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,11 +32,34 @@ pub enum Change {
     Again,
 }
 
+/// What a watch has to tell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Told {
+    Change(Change),
+    /// The connection is lost, in these words; another is tried to be had.
+    Lost(String),
+    /// There is a connection again.
+    Found,
+}
+
+impl Told {
+    /// What people are told of the connection.
+    pub fn notice(&self) -> Option<String> {
+        match self {
+            Self::Change(_) => None,
+            Self::Lost(why) => Some(format!("{why}; trying to reach it again")),
+            Self::Found => Some("connected again".to_owned()),
+        }
+    }
+}
+
 /// Changes of several kinds; each says which watch it comes from.
 #[derive(Default)]
 pub struct Watches {
-    streams: SelectAll<BoxStream<'static, (usize, anyhow::Result<Change>)>>,
+    streams: SelectAll<BoxStream<'static, (usize, anyhow::Result<Told>)>>,
     count: usize,
+    /// Those that have no connection at the moment. They share one, so it is spoken of once.
+    away: BTreeSet<usize>,
 }
 
 impl Watches {
@@ -59,16 +86,37 @@ impl Watches {
         let projects = kinds::find(&session.known, PROJECTS)?;
         let number = self.count;
         self.count += 1;
-        let changes = lasting::changes(session.server.clone(), request, projects, patience);
+        let changes = lasting::changes(session.link.clone(), request, projects, patience);
         self.streams.push(changes.map(move |change| (number, change)).boxed());
         Ok(())
     }
 
-    /// The next change of any of them. It never ends by itself: an end is an error.
+    /// The next change of any of them. It never ends by itself: an end is an error. A connection that
+    /// is lost and found again is spoken of on standard error.
     pub async fn next(&mut self) -> (usize, anyhow::Result<Change>) {
-        match self.streams.next().await {
-            Some(change) => change,
-            None => std::future::pending().await,
+        loop {
+            match self.next_told().await {
+                (number, Ok(Told::Change(change))) => return (number, Ok(change)),
+                (number, Err(error)) => return (number, Err(error)),
+                (_, Ok(told)) => told.notice().iter().for_each(|notice| print::note(notice)),
+            }
+        }
+    }
+
+    /// The same for those who say themselves what became of the connection.
+    pub async fn next_told(&mut self) -> (usize, anyhow::Result<Told>) {
+        loop {
+            let Some((number, told)) = self.streams.next().await else {
+                return std::future::pending().await;
+            };
+            let news = match &told {
+                Ok(Told::Lost(_)) => self.away.insert(number) && self.away.len() == 1,
+                Ok(Told::Found) => self.away.remove(&number) && self.away.is_empty(),
+                Ok(Told::Change(_)) | Err(_) => true,
+            };
+            if news {
+                return (number, told);
+            }
         }
     }
 }

@@ -48,6 +48,41 @@ fn files_are_written_listed_read_and_deleted() {
     assert!(artifact(&home, &["list", "workload/web"]).err.contains("workload/web has no files"));
 }
 
+/// proves: HUB-11
+#[test]
+fn files_beside_a_manifest_come_with_it() {
+    let (home, _up) = home();
+    let folder = home.path("app");
+    std::fs::create_dir_all(folder.join("etc")).unwrap();
+    let named = "  files:\n  - {path: app.conf, artifact: {path: etc/app.conf}}\n  - {path: tool, \
+                 artifact: {path: bin/tool}}\n";
+    std::fs::write(folder.join("web.yaml"), format!("{WORKLOAD}{named}")).unwrap();
+    std::fs::write(folder.join("etc/app.conf"), "a=1\n").unwrap();
+    let apply =
+        |more: &[&str]| home.orrery(&[&["apply", "-f", folder.to_str().unwrap()], more].concat());
+    let said = apply(&["--dry-run"]);
+    assert!(said.out.contains("etc/app.conf written (4 B) (dry run)"), "{said:?}");
+    assert!(artifact(&home, &["list", "workload/web"]).err.contains("has no files"));
+    let said = apply(&[]);
+    assert!(said.out.contains("workload/web etc/app.conf written (4 B)\n"), "{said:?}");
+    assert!(said.err.contains("bin/tool is neither beside"), "{said:?}");
+    assert_eq!(artifact(&home, &["get", "workload/web", "etc/app.conf", "-"]).good(), "a=1\n");
+
+    std::fs::create_dir(folder.join("bin")).unwrap();
+    std::fs::write(folder.join("bin/tool"), "x").unwrap();
+    let said = apply(&[]);
+    assert!(said.out.contains("etc/app.conf unchanged\n"), "{said:?}");
+    assert!(said.out.contains("bin/tool written (1 B)\n") && said.err.is_empty(), "{said:?}");
+
+    // Nothing of another folder is ever sent, whatever a manifest says.
+    home.write("secret", "s");
+    let leak = format!("{WORKLOAD}  files:\n  - {{path: x, artifact: {{path: ../secret}}}}\n");
+    std::fs::write(folder.join("web.yaml"), leak).unwrap();
+    let said = apply(&[]);
+    assert!(said.out.is_empty(), "nothing was applied: {said:?}");
+    assert!(said.bad(1).contains("must not have . or .. as a part"));
+}
+
 #[test]
 fn standard_input_becomes_a_file() {
     let (home, _up) = home();

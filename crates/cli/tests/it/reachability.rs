@@ -1,5 +1,6 @@
 //! What the command line says when there is no server.
-use crate::harness::Home;
+use crate::harness::{Home, signal, until};
+use std::collections::BTreeSet;
 
 /// proves: AGT-04
 #[test]
@@ -23,22 +24,142 @@ fn a_server_that_is_not_available_is_said_once() {
 fn a_lost_connection_is_said() {
     let home = Home::new();
     let mut up = home.up();
-    let mut watching = home
-        .command(crate::harness::ORRERY)
-        .args(["get", "projects", "--watch"])
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdout = std::io::BufReader::new(watching.stdout.take().unwrap());
-    let mut header = String::new();
-    std::io::BufRead::read_line(&mut stdout, &mut header).unwrap();
-    assert!(header.starts_with("NAME"), "{header}");
+    let file = home.write(
+        "talker.yaml",
+        "apiVersion: apps.orrery.dev/v1\nkind: Workload\nmetadata: {name: talker, project: default}\n\
+         spec: {process: {command: sh, args: [-c, 'echo here I am; exec sleep 600']}, placement: {nodes: [local]}}\n",
+    );
+    home.orrery(&["apply", "--wait", "-f", file.to_str().unwrap()]).good();
+    let mut following = Following::start(&home, &["logs", "talker", "--follow"]);
+    following.out.until("here I am");
     up.kill();
-    let ended = watching.wait_with_output().unwrap();
-    let said = String::from_utf8(ended.stderr).unwrap();
-    assert_eq!(ended.status.code(), Some(3), "{said}");
+    let said = following.ended(3);
     assert!(said.contains("was lost"), "{said}");
+}
+
+/// A command that tells things for as long as it runs.
+struct Following {
+    child: std::process::Child,
+    out: Lines,
+    err: Lines,
+}
+
+/// What comes from one of its outputs.
+struct Lines {
+    lines: std::sync::mpsc::Receiver<String>,
+    seen: Vec<String>,
+}
+
+impl Lines {
+    fn of(reader: impl std::io::Read + Send + 'static) -> Self {
+        let (sender, lines) = std::sync::mpsc::sync_channel(1000);
+        std::thread::spawn(move || {
+            for line in std::io::BufRead::lines(std::io::BufReader::new(reader)) {
+                let Ok(line) = line else { return };
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { lines, seen: Vec::new() }
+    }
+
+    /// Waits for a line with this text in it.
+    #[track_caller]
+    fn until(&mut self, text: &str) {
+        loop {
+            let line = self.lines.recv_timeout(std::time::Duration::from_secs(60));
+            let line = line.unwrap_or_else(|_| panic!("no {text:?} after {:?}", self.seen));
+            self.seen.push(line);
+            if self.seen.last().unwrap().contains(text) {
+                return;
+            }
+        }
+    }
+}
+
+impl Following {
+    fn start(home: &Home, arguments: &[&str]) -> Self {
+        let piped = std::process::Stdio::piped;
+        let mut command = home.command(crate::harness::ORRERY);
+        let mut child = command.args(arguments).stdout(piped()).stderr(piped()).spawn().unwrap();
+        let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        Self { child, out: Lines::of(out), err: Lines::of(err) }
+    }
+
+    /// What it complained about; it must end by itself with this code.
+    #[track_caller]
+    fn ended(mut self, code: i32) -> String {
+        let status = until("it has ended", || self.child.try_wait().unwrap());
+        let said = self.err.seen.drain(..).chain(self.err.lines.iter()).collect::<Vec<_>>();
+        assert_eq!(status.code(), Some(code), "{said:?}");
+        said.join("\n")
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What is followed goes on over a restart of the server, and tells what has changed meanwhile.
+#[test]
+fn watches_go_on_over_a_restart_of_the_server() {
+    let home = Home::new();
+    let (mut server, url) = home.server("data", &[]);
+    let at = ["--listen".to_owned(), url.strip_prefix("http://").unwrap().to_owned()];
+    let run = |words: &[&str]| home.orrery(&[words, &["--server", &url]].concat());
+    let project = |name: &str| {
+        let text =
+            format!("apiVersion: core.orrery.dev/v1\nkind: Project\nmetadata: {{name: {name}}}\n");
+        let file = home.write(&format!("{name}.yaml"), text);
+        run(&["apply", "-f", file.to_str().unwrap()]).good();
+    };
+    project("before");
+    let mut watching = Following::start(&home, &["get", "projects", "--watch", "--server", &url]);
+    let waiting = Following::start(
+        &home,
+        &["wait", "project/after", "--for=create", "--timeout=5m", "--server", &url],
+    );
+    let events = ["events", "--all-projects", "--watch", "--server", &url];
+    let mut events = Following::start(&home, &events);
+    watching.out.until("system");
+    // A second one in which things change is opened before the first is lost.
+    project("while");
+    watching.out.until("while");
+    // First it is asked to end, as for an upgrade, then it is cut off.
+    signal(server.0.id(), rustix::process::Signal::INT);
+    until("the server has ended", || server.0.try_wait().unwrap());
+    watching.err.until("trying to reach it again");
+    (server, _) = home.server_at("data", &at);
+    watching.err.until("connected again");
+    server.kill();
+    for following in [&mut watching, &mut events] {
+        following.err.until("trying to reach it again");
+    }
+    let told = watching.out.seen.len();
+    let (restarted, again) = home.server_at("data", &at);
+    assert_eq!(again, url);
+    watching.err.until("connected again");
+    run(&["delete", "project", "before"]).good();
+    project("after");
+    watching.out.until("after");
+    let rows: BTreeSet<&str> = watching.out.seen[told..]
+        .iter()
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    let told = |name: &str| rows.contains(name);
+    assert!(told("before") && told("after"), "{rows:?}");
+    assert!(!told("NAME") && !told("system"), "what is as it was is not told again: {rows:?}");
+    events.err.until("connected again");
+    let said = waiting.ended(0);
+    assert!(said.contains("trying to reach it") && said.contains("connected again"), "{said}");
+    // Whoever only asks is not kept waiting.
+    drop(restarted);
+    assert!(run(&["get", "projects"]).bad(3).contains("is not available"));
 }
 
 #[test]

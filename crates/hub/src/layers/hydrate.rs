@@ -6,6 +6,7 @@ use crate::options::{
     Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, ObjectName, Page,
     Precondition, StatusOptions, WatchOptions,
 };
+use crate::paging;
 use crate::projects::Projects;
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -211,8 +212,16 @@ impl Accessor for Hydrate {
             options.project = Some(self.id_of(project).await?);
         }
         self.hydrate_fields(&mut options.fields).await?;
+        let everywhere = options.project.is_none() && !self.cluster_scoped();
+        let first = options.continue_from.is_none();
         let page = self.inner.list_encoded(options).await?;
-        page.try_map(|found| dehydrated(&self.projects, &found)).map_err(unreadable)
+        let mut page =
+            page.try_map(|found| dehydrated(&self.projects, &found)).map_err(unreadable)?;
+        // A list in parts comes in order.
+        if everywhere && first && page.continue_from.is_none() {
+            paging::by_project(&mut page.items);
+        }
+        Ok(page)
     }
 
     async fn watch_encoded(

@@ -33,7 +33,7 @@ pub fn until_gone<T: Send + 'static>(
                 return Poll::Ready(Some(Err(end)));
             }
             let Poll::Ready(outcome) = gone.as_mut().poll(context) else { return Poll::Pending };
-            let told = |at| Error::Expired { requested: at, oldest: at };
+            let told = |at| Error::Expired { requested: at, oldest: at, resume: None };
             // Once more: something may have come while the end was looked for.
             end = Some(outcome.map_or_else(|error| error, told));
         }

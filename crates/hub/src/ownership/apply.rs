@@ -69,13 +69,19 @@ fn conflicts(entry: &Entry, fields: &FieldSet) -> Vec<FieldConflict> {
 }
 
 /// Records that `next` was made of `old` by someone who did not declare but change. What changed
-/// belongs to `manager` afterwards, or to nobody when there is none.
-pub fn update(old: &Object, next: &mut Object, manager: Option<&Manager>) {
+/// belongs to `manager` afterwards, or to nobody when there is none. `given` is what was asked for: it
+/// may say itself who holds which field, see [`Managers::given`]; then what changed is taken from these.
+pub fn update(old: &Object, given: &Object, next: &mut Object, manager: Option<&Manager>) {
     // Most objects of the system itself are written by controllers that name no manager.
     if manager.is_none() && !old.is_managed() {
         return;
     }
-    let mut managers = Managers::of(old);
+    let mut managers = match manager {
+        Some(Manager { scope: Scope::Main, .. }) if given.is_managed() => {
+            Managers::given(given, old)
+        }
+        Some(_) | None => Managers::of(old),
+    };
     let changed = match manager {
         Some(manager) => manager.scope.filter(walk::changed(old, next)),
         None => walk::changed(old, next),

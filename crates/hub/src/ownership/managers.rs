@@ -7,6 +7,9 @@ use orrery_api::Object;
 use orrery_proto::meta::v1::ManagedFieldsEntry;
 use prost_types::Timestamp;
 
+/// Longest name of a manager, as clients of the Kubernetes dialect expect it.
+pub(crate) const MANAGER_BYTES_MAX: usize = 128;
+
 /// How the fields of an entry are written.
 const FIELDS_TYPE: &str = "FieldsV1";
 
@@ -76,6 +79,26 @@ pub struct Managers {
 impl Managers {
     pub fn of(object: &Object) -> Self {
         Self { entries: object.managed_fields().iter().filter_map(read).collect() }
+    }
+
+    /// From whom an update of the main part takes fields. Who the writer names holds them: a list
+    /// with one empty entry names nobody. An empty list says nothing, so that whoever does not know of
+    /// managers does not take them away; neither does one that cannot be read.
+    pub fn given(given: &Object, live: &Object) -> Self {
+        let named = given.meta().managed_fields;
+        if named == [ManagedFieldsEntry::default()] {
+            return Self::default();
+        }
+        let entries: Option<Vec<Entry>> = named.iter().map(read_exactly).collect();
+        let Some(entries) = entries.filter(|entries| !entries.is_empty()) else {
+            return Self::of(live);
+        };
+        let mut managers = Self::default();
+        for entry in entries {
+            managers.entries.retain(|before| before.manager != entry.manager);
+            managers.entries.push(entry);
+        }
+        managers
     }
 
     pub fn get(&self, manager: &Manager) -> Option<&Entry> {
@@ -175,6 +198,14 @@ fn record(entry: &Entry) -> ManagedFieldsEntry {
         fields_v1: Some(to_struct(&entry.fields)),
         subresource: entry.manager.scope.subresource().to_owned(),
     }
+}
+
+/// An entry that says exactly what it means.
+fn read_exactly(entry: &ManagedFieldsEntry) -> Option<Entry> {
+    let operations = [Operation::Apply.as_str(), Operation::Update.as_str()];
+    let exact = operations.contains(&entry.operation.as_str()) && entry.fields_type == FIELDS_TYPE;
+    let named = !entry.manager.is_empty() && entry.manager.len() <= MANAGER_BYTES_MAX;
+    read(entry).filter(|_| exact && named)
 }
 
 /// What was written by a version that knows more operations or parts is left alone by none: it is

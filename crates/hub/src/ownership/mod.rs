@@ -28,6 +28,7 @@ mod walk;
 
 pub use apply::{apply, stamp, update};
 pub use encode::{from_struct, to_struct};
+pub(crate) use managers::MANAGER_BYTES_MAX;
 pub use managers::{Entry, FieldConflict, Managers, Operation};
 pub use scope::Scope;
 pub use set::{Element, FieldSet};

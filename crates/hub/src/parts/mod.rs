@@ -11,15 +11,16 @@ mod watch;
 
 use crate::accessor::{Accessor, WatchStream};
 use crate::batch::Batch;
-use crate::cursor::Cursor;
 use crate::error::Error;
 use crate::keys::Keys;
 use crate::options::{
     Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, ObjectName, Outcome,
     Page, Precondition, StatusOptions, WatchOptions,
 };
+use crate::paging::{self, Shelf};
+use crate::projects::Projects;
 use crate::refusal::{self, from_store};
-use crate::store_accessor::{fits, foreign_token, unreadable};
+use crate::store_accessor::unreadable;
 use async_trait::async_trait;
 use compose::Composer;
 use futures::StreamExt;
@@ -31,11 +32,12 @@ use std::sync::Arc;
 pub struct PartsAccessor {
     composer: Arc<Composer>,
     store: Store,
+    projects: Arc<Projects>,
 }
 
 impl PartsAccessor {
-    pub fn new(spoke: Arc<Spoke>, keys: Keys, store: Store) -> Self {
-        Self { composer: Arc::new(Composer { spoke, keys }), store }
+    pub fn new(spoke: Arc<Spoke>, keys: Keys, store: Store, projects: Arc<Projects>) -> Self {
+        Self { composer: Arc::new(Composer { spoke, keys }), store, projects }
     }
 
     fn key(&self, name: &ObjectName) -> String {
@@ -141,40 +143,13 @@ impl Accessor for PartsAccessor {
     }
 
     async fn list_encoded(&self, options: ListOptions) -> Result<Page<Encoded>, Error> {
-        let cursor = options.continue_from.as_deref().map(Cursor::decode).transpose()?;
-        let at = cursor.as_ref().map(|cursor| cursor.revision).or(options.at);
-        let snapshot = match at {
-            Some(revision) => self.store.snapshot_at(revision).await,
-            None => self.store.snapshot().await,
-        };
-        let snapshot = snapshot.map_err(from_store)?;
-        let keys = &self.composer.keys;
-        let prefix = options.project.as_ref().map_or(keys.all().to_owned(), |id| keys.project(id));
-        let (after, known) = match cursor {
-            None => (String::new(), None),
-            Some(cursor) if cursor.after.starts_with(&prefix) => (cursor.after, cursor.remaining),
-            Some(_) => return Err(foreign_token()),
-        };
-        let revision = snapshot.revision();
-        let mut page = Page { items: Vec::new(), revision, continue_from: None, remaining: None };
-        let mut last = String::new();
-        for head in snapshot.range_after(&prefix, &after) {
-            let found = Encoded::from(self.composer.read(&snapshot, head)?);
-            if !fits(&found, &options.labels, &options.fields)? {
-                continue;
-            }
-            if 0 < options.limit && page.items.len() == options.limit {
-                let selects = !options.labels.is_empty() || !options.fields.is_empty();
-                let all = || known.unwrap_or_else(|| snapshot.range(&prefix).count() as u64);
-                let remaining = (!selects).then(|| all().saturating_sub(options.limit as u64));
-                page.remaining = remaining;
-                page.continue_from = Some(Cursor { revision, after: last, remaining }.encode());
-                break;
-            }
-            page.items.push(found);
-            last = head.key.to_string();
-        }
-        Ok(page)
+        let (kind, keys) = (self.kind(), &self.composer.keys);
+        // What is stored first is only a part of what can be selected by.
+        let shelf = Shelf { kind, keys, projects: &self.projects, indexed: false };
+        paging::list(&shelf, &self.store, &options, |snapshot, head| {
+            self.composer.read(snapshot, head).map(Encoded::from)
+        })
+        .await
     }
 
     async fn watch_encoded(&self, options: WatchOptions) -> Result<WatchStream<Encoded>, Error> {

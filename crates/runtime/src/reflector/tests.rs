@@ -70,7 +70,7 @@ async fn a_broken_watch_begins_anew_and_tells_what_vanished() {
     let scheme = Scheme::builtin().expect("our own kinds");
     let kind = scheme.kind_of::<Project>().expect("registered");
     let object = |name| project(&kind, name);
-    let expired = Error::Expired { requested: Revision(1), oldest: Revision(5) };
+    let expired = Error::Expired { requested: Revision(1), oldest: Revision(5), resume: None };
     let first = vec![
         Ok(WatchEvent::Added(object("a"))),
         Ok(WatchEvent::Added(object("b"))),

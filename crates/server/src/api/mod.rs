@@ -4,10 +4,8 @@ mod convert;
 mod errors;
 mod front;
 mod operations;
-mod order;
 mod watch;
 
 pub use errors::to_wire;
 pub use front::Front;
 pub use operations::HubApi;
-pub use order::by_project;

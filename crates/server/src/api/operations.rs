@@ -1,7 +1,7 @@
 //! The operations.
 use super::convert::{self, Writer};
 use super::errors::unresolved;
-use super::{order, watch};
+use super::watch;
 use crate::identity::{Guard, Lasting};
 use futures::stream::BoxStream;
 use orrery_access::Access;
@@ -88,11 +88,7 @@ impl HubApi {
             continue_from: Some(request.r#continue).filter(|token| !token.is_empty()),
             at: None,
         };
-        let everywhere = options.project.is_none() && !asked.kind.cluster_scoped();
-        let mut page = asked.accessor.list_encoded(options).await?;
-        if everywhere {
-            order::by_project(&mut page.items);
-        }
+        let page = asked.accessor.list_encoded(options).await?;
         let writer = self.writer(&asked.kind, encoding);
         let items = page.items.iter().map(|item| writer.write(item));
         Ok(wire::ListResponse {

@@ -21,6 +21,8 @@ pub struct Failure {
     /// Boxed, so that good answers do not carry the size of bad ones around.
     details: Box<Map<String, Value>>,
     retry_after_seconds: Option<u32>,
+    /// With what a list can go on that is not one of a single moment any more.
+    continue_from: Option<String>,
     /// What else there is to say about the request.
     warnings: Vec<String>,
 }
@@ -47,9 +49,15 @@ impl From<&Violation> for Cause {
 
 impl Failure {
     pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        let message = message.into();
-        let (details, warnings) = (Box::default(), Vec::new());
-        Self { code, reason, message, details, retry_after_seconds: None, warnings }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: Box::default(),
+            retry_after_seconds: None,
+            continue_from: None,
+            warnings: Vec::new(),
+        }
     }
 
     pub fn bad_request(message: impl Into<String>) -> Self {
@@ -116,6 +124,16 @@ impl Failure {
         Self::invalid("meta.k8s.io", kind, "", &[cause])
     }
 
+    /// A list was continued too late.
+    fn outdated(token: String) -> Self {
+        let message = "the continue token is too old: what was there when the list began is not \
+                       remembered any more; begin the list again without it, or go on with the \
+                       token in metadata.continue of this answer, and see what was changed \
+                       meanwhile as it is now";
+        let gone = Self::new(StatusCode::GONE, "Expired", message);
+        Self { continue_from: Some(token), ..gone }
+    }
+
     /// An error of the hub, as it looks from this resource.
     pub fn of(error: Error, resource: &Resource, name: &str) -> Self {
         let what = resource.qualified_plural();
@@ -171,7 +189,8 @@ impl Failure {
                 about(Self::new(StatusCode::FORBIDDEN, "Forbidden", message))
             }
             Error::Fenced { .. } => Self::new(StatusCode::CONFLICT, "Conflict", message),
-            Error::Expired { .. } => Self::new(StatusCode::GONE, "Expired", message),
+            Error::Expired { resume: Some(token), .. } => Self::outdated(token),
+            Error::Expired { resume: None, .. } => Self::new(StatusCode::GONE, "Expired", message),
             Error::BadRequest(_) => Self::bad_request(message),
             Error::TooLarge(_) => Self::too_large(message),
             Error::TooManyRequests { retry_after, .. } => Self::too_many(message, retry_after),
@@ -215,6 +234,9 @@ impl Failure {
             "message": self.message,
             "reason": self.reason,
         });
+        if let Some(token) = &self.continue_from {
+            status["metadata"]["continue"] = json!(token);
+        }
         if !self.details.is_empty() || self.code == StatusCode::UNPROCESSABLE_ENTITY {
             status["details"] = Value::Object((*self.details).clone());
         }

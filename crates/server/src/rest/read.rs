@@ -5,7 +5,6 @@ use super::patching::absent_project;
 use super::query::{Query, Version, VersionMatch};
 use super::render::{self, ListHead};
 use super::selection::Selection;
-use crate::api::by_project;
 use axum::http::StatusCode;
 use axum::response::Response;
 use orrery_api::Encoded;
@@ -57,7 +56,6 @@ pub async fn page(
     mut selection: Selection,
     wanted: Wanted,
 ) -> Result<Page<Encoded>, Failure> {
-    let everywhere = selection.project.is_none() && call.resource.namespaced();
     let options = ListOptions {
         project: selection.project.clone(),
         labels: std::mem::take(&mut selection.labels),
@@ -68,9 +66,6 @@ pub async fn page(
     };
     match call.resource.accessor.list_encoded(options).await {
         Ok(mut page) => {
-            if everywhere {
-                by_project(&mut page.items);
-            }
             if !selection.fits_all() {
                 page.items = fitting(page.items, &selection)?;
             }

@@ -22,6 +22,7 @@ mod replicas;
 mod storage;
 mod subresources;
 mod support;
+mod versions;
 mod watching;
 mod wire;
 mod writing;

@@ -126,6 +126,49 @@ async fn the_past_is_listed_while_it_is_remembered() {
     let token = paged["metadata"]["continue"].as_str().expect("more");
     let gone = world.get(&format!("{WORKLOADS}?limit=1&continue={token}")).await.expect(410);
     assert_eq!(gone["reason"], "Expired");
+    let fresh = gone["metadata"]["continue"].as_str().expect("with what it can go on");
+    let rest = world.get(&format!("{WORKLOADS}?limit=5&continue={fresh}")).await.expect(200);
+    assert_eq!(names(&rest), ["b", "c"], "what is there now, from where the list stopped");
+}
+
+/// As a Kubernetes API server's are: by namespace and name, whatever the size of the parts.
+#[tokio::test]
+async fn lists_of_all_projects_are_in_one_order_over_all_parts() {
+    let world = World::start().await;
+    let all = "/apis/apps.orrery.dev/v1/workloads";
+    let mut expect = Vec::new();
+    for name in ["zoo", "ant", "mouse", "bee"] {
+        world.post("/apis/core.orrery.dev/v1/projects", &project(name)).await.expect(201);
+        let path = format!("/apis/apps.orrery.dev/v1/namespaces/{name}/workloads");
+        for workload_name in ["b", "a", "c"] {
+            world.post(&path, &workload(workload_name)).await.expect(201);
+            expect.push(format!("{name}/{workload_name}"));
+        }
+    }
+    expect.sort_unstable();
+    for limit in [1, 2, 5, 11, 12] {
+        let (mut found, mut token) = (Vec::new(), String::new());
+        let mut versions = std::collections::BTreeSet::new();
+        loop {
+            let part = format!("{all}?limit={limit}&continue={token}");
+            let page = world.get(&part).await.expect(200);
+            let metadata = &page["metadata"];
+            versions.insert(metadata["resourceVersion"].to_string());
+            found.extend(page["items"].as_array().expect("items").iter().map(|item| {
+                let text = |key: &str| item["metadata"][key].as_str().expect("text").to_owned();
+                format!("{}/{}", text("namespace"), text("name"))
+            }));
+            let left = u64::try_from(expect.len() - found.len()).expect("a small number");
+            assert_eq!(metadata["remainingItemCount"].as_u64().unwrap_or(0), left);
+            match metadata["continue"].as_str() {
+                Some(next) => next.clone_into(&mut token),
+                None => break,
+            }
+            // Something happens between the parts, and the list does not mind.
+            world.post("/apis/core.orrery.dev/v1/projects", &project("c")).await;
+        }
+        assert_eq!((found, versions.len()), (expect.clone(), 1), "in parts of {limit}");
+    }
 }
 
 #[tokio::test]

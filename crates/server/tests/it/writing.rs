@@ -201,3 +201,36 @@ async fn a_collection_is_deleted_by_selector() {
     let left = world.get(NODES).await.expect(200);
     assert_eq!(left["items"].as_array().expect("items").len(), 1);
 }
+
+/// As published: a list with one empty entry takes all managers away, an empty list none.
+#[tokio::test]
+async fn managers_are_cleared_by_one_empty_entry() {
+    let world = World::start().await;
+    let one = format!("{WORKLOADS}/web");
+    let apply = format!("{one}?fieldManager=me");
+    let declared = workload("web");
+    let declare = || world.patch(&apply, APPLY, &declared);
+    let managers = |found: &Value| -> Vec<String> {
+        let entries = found["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+        entries.iter().map(|e| e["manager"].as_str().expect("text").to_owned()).collect()
+    };
+    assert_eq!(managers(&declare().await.expect(201)), ["me"]);
+    let nothing = json!({ "metadata": { "managedFields": [] } });
+    assert_eq!(managers(&world.patch(&one, MERGE, &nothing).await.expect(200)), ["me"]);
+    let nobody = json!({ "metadata": { "managedFields": [{}] } });
+    assert_eq!(managers(&world.patch(&one, MERGE, &nobody).await.expect(200)), [""; 0]);
+    assert_eq!(managers(&declare().await.expect(200)), ["me"]);
+    let place = "/metadata/managedFields";
+    let operations = json!([{ "op": "replace", "path": place, "value": [{}] }]);
+    assert_eq!(managers(&world.patch(&one, JSON_PATCH, &operations).await.expect(200)), [""; 0]);
+    // Nobody is left to be in conflict with; what is changed in the same request belongs to who asks.
+    let change = json!({
+        "metadata": { "managedFields": [{}] }, "spec": { "stopGraceSeconds": 3 },
+    });
+    let changed = world.patch(&format!("{one}?fieldManager=ed"), MERGE, &change).await.expect(200);
+    assert_eq!(managers(&changed), ["ed"]);
+    let fields = &changed["metadata"]["managedFields"][0]["fieldsV1"];
+    assert_eq!(*fields, json!({ "f:spec": { "f:stopGraceSeconds": {} } }));
+    let status = format!("{one}/status");
+    assert_eq!(managers(&world.patch(&status, MERGE, &nobody).await.expect(200)), ["ed"]);
+}

@@ -14,6 +14,7 @@ mod events;
 mod feed;
 mod groups;
 mod index;
+mod kept;
 mod load;
 mod snapshot;
 mod state;
@@ -140,13 +141,21 @@ impl Store {
     }
 
     /// All entries as they were at `revision`, for a list that is continued. Answers
-    /// [`Error::Compacted`] if the history does not reach back so far.
+    /// [`Error::Compacted`] if the history does not reach back so far. Costs nothing where the state
+    /// is kept, and keeps it for the next who asks.
     pub async fn snapshot_at(&self, revision: Revision) -> Result<Snapshot, Error> {
         if self.revision() < revision {
             self.sync().await?;
         }
         let past = self.inner.shared.state.read().past(revision)?;
-        Ok(past.rebuild())
+        let snapshot = past.rebuild();
+        self.keep(&snapshot);
+        Ok(snapshot)
+    }
+
+    /// Keeps a state for lists that go on from it, see [`Store::snapshot_at`].
+    pub fn keep(&self, snapshot: &Snapshot) {
+        self.inner.shared.state.read().keep(snapshot);
     }
 
     /// Commits through to the engine; on return, reads here see it.

@@ -54,6 +54,16 @@ impl Snapshot {
         self.index.as_ref().map(|index| index.keys(term, prefix, after))
     }
 
+    /// Whether entries can be found by their terms.
+    pub fn has_index(&self) -> bool {
+        self.index.is_some()
+    }
+
+    /// How many entries are under `prefix`, which costs little where it ends with a `/`.
+    pub fn count(&self, prefix: &str) -> usize {
+        self.entries.count(prefix)
+    }
+
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -63,17 +73,17 @@ impl Snapshot {
     }
 }
 
-/// The present and the way back from it, taken under the lock and walked without it.
+/// A later state and the way back from it, taken under the lock and walked without it.
 pub(super) struct Past {
-    pub now: Snapshot,
-    /// Everything after the wanted revision, newest first.
+    pub from: Snapshot,
+    /// Everything after the wanted revision up to that state, newest first.
     pub undo: Vec<Arc<EventBatch>>,
     pub revision: Revision,
 }
 
 impl Past {
     pub fn rebuild(self) -> Snapshot {
-        let Snapshot { mut entries, mut index, .. } = self.now;
+        let Snapshot { mut entries, mut index, .. } = self.from;
         for event in self.undo.iter().flat_map(|batch| batch.events.iter().rev()) {
             undo(&mut entries, event);
             if let Some(index) = &mut index {

@@ -3,12 +3,15 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
+use parking_lot::Mutex;
+
 use super::{
     StoreOptions,
     events::{Event, EventBatch},
     groups::{Group, Groups},
     index::Index,
     load::Loaded,
+    kept::Kept,
     snapshot::{Past, Snapshot},
 };
 use crate::{
@@ -31,6 +34,8 @@ pub(super) struct State {
     evicted: usize,
     groups: Groups,
     index: Option<Index>,
+    /// States that lists go on from, none older than `floor`.
+    kept: Mutex<Kept>,
     limits: Limits,
 }
 
@@ -52,6 +57,7 @@ impl State {
             floor: revision,
             evicted: 0,
             groups: Groups::default(),
+            kept: Mutex::default(),
             limits: Limits { revisions: options.history_revisions, bytes: options.history_bytes },
         }
     }
@@ -75,8 +81,17 @@ impl State {
     /// What it takes to see the state at `revision` again.
     pub fn past(&self, revision: Revision) -> Result<Past, Error> {
         self.check_bounds(revision)?;
-        let later = self.history.iter().rev().take_while(|batch| revision < batch.revision);
-        Ok(Past { now: self.snapshot(), undo: later.cloned().collect(), revision })
+        let from = self.kept.lock().nearest(revision).unwrap_or_else(|| self.snapshot());
+        let after = |revision: Revision| self.history.partition_point(|b| b.revision <= revision);
+        let way = self.history.range(after(revision)..after(from.revision()));
+        Ok(Past { undo: way.rev().cloned().collect(), from, revision })
+    }
+
+    /// Keeps a state for lists that go on from it, while history reaches back so far.
+    pub fn keep(&self, snapshot: &Snapshot) {
+        if self.floor <= snapshot.revision() {
+            self.kept.lock().keep(snapshot);
+        }
     }
 
     /// Takes in one commit and tells the groups it concerns.
@@ -134,6 +149,7 @@ impl State {
         let Some(oldest) = self.history.pop_front() else { return };
         self.history_bytes -= oldest.bytes();
         self.floor = self.floor.max(oldest.revision);
+        self.kept.get_mut().forget_before(self.floor);
         self.evicted += 1;
     }
 
@@ -143,6 +159,7 @@ impl State {
             self.evict();
         }
         self.floor = self.floor.max(revision.min(self.revision));
+        self.kept.get_mut().forget_before(self.floor);
         self.evicted = 0;
         self.groups.sweep(self.floor);
     }
@@ -160,6 +177,7 @@ impl State {
         (self.entries, self.index, self.revision) = (entries, index, revision);
         self.history.clear();
         self.history_bytes = 0;
+        *self.kept.get_mut() = Kept::default();
         self.floor = revision;
         self.groups.reset(revision);
     }

@@ -231,3 +231,26 @@ async fn trimming_keeps_the_last_revisions() {
     assert!(store.watch("", revisions[4]).is_ok(), "the last five are left");
     assert_eq!(store.snapshot_now().len(), 10, "values stay");
 }
+
+/// A list goes on from what was kept, however much has happened since.
+#[tokio::test]
+async fn a_state_that_is_kept_is_not_made_again() {
+    let store = store(StoreOptions::default()).await;
+    let first = create(&store, "a").await;
+    store.keep(&store.snapshot_now());
+    let second = create(&store, "b").await;
+    for number in 0..100 {
+        create(&store, &format!("k/{number}")).await;
+    }
+    let way = |revision| store.inner.shared.state.read().past(revision).map(|past| past.undo.len());
+    assert_eq!((way(first), way(second)), (Ok(0), Ok(100)));
+    let keys = |snapshot: &super::Snapshot| -> Vec<String> {
+        snapshot.range("").map(|entry| entry.key.to_string()).collect()
+    };
+    assert_eq!(keys(&store.snapshot_at(first).await.expect("it is kept")), ["a"]);
+    assert_eq!(keys(&store.snapshot_at(second).await.expect("it is remembered")), ["a", "b"]);
+    assert_eq!(way(second), Ok(0), "it is kept from now on");
+    store.compact(second).await.expect("forgotten");
+    assert!(matches!(store.snapshot_at(first).await, Err(Error::Compacted { .. })));
+    assert_eq!(way(second), Ok(0), "what may still be asked for stays");
+}

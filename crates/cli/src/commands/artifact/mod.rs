@@ -1,6 +1,9 @@
 //! `orrery artifact`: the files of resources.
+mod beside;
 mod progress;
 mod transfer;
+
+pub use beside::Beside;
 
 use crate::args::{ArtifactArguments, ArtifactCommand, ArtifactOwner, Global};
 use crate::output::table::plain_lines;
@@ -48,16 +51,20 @@ impl Shelf {
             bail!("{} have no files", kind.plural);
         }
         let project = session.project(owner.project.as_deref(), false);
-        let resource = Resource::new(&kind, &project, &name);
+        let files = Files::connect(&session.target.endpoint()?).await?;
+        Ok(Self::of(files, Resource::new(&kind, &project, &name)))
+    }
+
+    fn of(files: Files, resource: Resource) -> Self {
+        let kind = &resource.kind;
         let owner = Owner {
             group: kind.group.clone(),
             version: kind.version.clone(),
             plural: kind.plural.clone(),
             project: resource.name.project.clone(),
-            name,
+            name: resource.name.name.clone(),
         };
-        let files = Files::connect(&session.target.endpoint()?).await?;
-        Ok(Self { files, owner, resource })
+        Self { files, owner, resource }
     }
 
     /// `workload/hello etc/app.conf`

@@ -1,5 +1,29 @@
 use super::*;
+use proptest::prelude::*;
 use serde_json::json;
+
+/// What templates are made of.
+const PIECES: &[&str] = &[
+    "{", "}", "[", "]", "(", ")", "?(", "@", "$", ".", "..", "*", ":", "-1", "0", "range ", "end",
+    "items", "metadata", "name", "'", "\"", "\\", "==", "&&", "||", "!", ",", " ", "é", "\n",
+];
+
+proptest! {
+    /// A template is read or refused, and whatever was read says something of everything.
+    #[test]
+    fn every_template_is_read_or_refused(
+        pieces in prop::collection::vec(prop::sample::select(PIECES), 0..24),
+        times in 1..50_usize,
+    ) {
+        let text = pieces.concat();
+        for text in [text.clone(), text.repeat(times)] {
+            if let Ok(template) = text.parse::<Template>() {
+                template.render(&mk_list());
+                template.render(&Value::Null);
+            }
+        }
+    }
+}
 
 fn mk_list() -> Value {
     json!({"items": [
@@ -40,9 +64,18 @@ fn templates_as_kubectl_writes_them() {
 
 #[test]
 fn broken_templates_are_refused() {
-    for template in
-        ["{.a", "{range .a}x", "{end}", "{.a[}", "{\"x}", "{.a b}", "a b", &"{range .a}".repeat(40)]
-    {
+    for template in [
+        "{.a",
+        "{range .a}x",
+        "{end}",
+        "{.a[}",
+        "{\"x}",
+        "{.a b}",
+        "a b",
+        &"{range .a}".repeat(40),
+        &format!("{{.a[?{}]}}", "(".repeat(100_000)),
+        &format!("{{.a[?{}@]}}", "!".repeat(100_000)),
+    ] {
         assert!(template.parse::<Template>().is_err(), "{template}");
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use futures::future::FutureExt as _;
 use orrery_client::{ApiError, Error};
 use orrery_proto::hub::v1::{Resource, resource::Body};
 use serde_json::json;
@@ -13,6 +14,9 @@ type Script = Vec<anyhow::Result<WatchResponse>>;
 struct Scripted {
     scripts: Mutex<VecDeque<Script>>,
     asked: Mutex<Vec<String>>,
+    /// How often the server is not there when it is looked for again.
+    absences: Mutex<usize>,
+    refusal: Option<&'static str>,
 }
 
 impl Source for Scripted {
@@ -22,6 +26,24 @@ impl Source for Scripted {
         let script = self.scripts.lock().unwrap().pop_front().unwrap_or_default();
         let events = stream::iter(script).chain(stream::pending());
         std::future::ready(Ok(events.boxed())).boxed()
+    }
+
+    fn restore(self: Arc<Self>) -> BoxFuture<'static, anyhow::Result<()>> {
+        self.asked.lock().unwrap().push("connect".to_owned());
+        let mut absences = self.absences.lock().unwrap();
+        let outcome = match (absences.checked_sub(1), self.refusal) {
+            (Some(left), _) => {
+                *absences = left;
+                let (server, cause) = ("s".to_owned(), "refused".to_owned());
+                Err(Error::NotAvailable { server, cause }.into())
+            }
+            (None, Some(message)) => {
+                let (server, message) = ("s".to_owned(), message.to_owned());
+                Err(Error::Refused { server, message }.into())
+            }
+            (None, None) => Ok(()),
+        };
+        std::future::ready(outcome).boxed()
     }
 }
 
@@ -44,9 +66,17 @@ fn refused(reason: &str) -> anyhow::Result<WatchResponse> {
     Err(Error::Api(ApiError { reason, message, violations: Vec::new() }).into())
 }
 
+fn lost() -> anyhow::Result<WatchResponse> {
+    Err(Error::ConnectionLost { server: "s".to_owned(), cause: "reset".to_owned() }.into())
+}
+
 /// What is told, in words, until there is nothing more to tell, and what the server was asked for.
 async fn told(patience: Patience, scripts: Vec<Script>) -> (Vec<String>, Vec<String>) {
-    let source = Arc::new(Scripted { scripts: Mutex::new(scripts.into()), ..Scripted::default() });
+    told_by(patience, Scripted { scripts: Mutex::new(scripts.into()), ..Scripted::default() }).await
+}
+
+async fn told_by(patience: Patience, source: Scripted) -> (Vec<String>, Vec<String>) {
+    let source = Arc::new(source);
     let request = WatchRequest {
         kind: "Workload".to_owned(),
         project: "p".to_owned(),
@@ -60,10 +90,14 @@ async fn told(patience: Patience, scripts: Vec<Script>) -> (Vec<String>, Vec<Str
         tokio::time::timeout(Duration::from_secs(3600), changes.next()).await
     {
         told.push(match change {
-            Ok(Change::Is(object)) => object["metadata"]["name"].as_str().unwrap().to_owned(),
-            Ok(Change::Gone(_)) => "gone".to_owned(),
-            Ok(Change::Complete) => "complete".to_owned(),
-            Ok(Change::Again) => "again".to_owned(),
+            Ok(Told::Change(Change::Is(object))) => {
+                object["metadata"]["name"].as_str().unwrap().to_owned()
+            }
+            Ok(Told::Change(Change::Gone(_))) => "gone".to_owned(),
+            Ok(Told::Change(Change::Complete)) => "complete".to_owned(),
+            Ok(Told::Change(Change::Again)) => "again".to_owned(),
+            Ok(Told::Lost(_)) => "lost".to_owned(),
+            Ok(Told::Found) => "found".to_owned(),
             Err(error) => format!("error: {error}"),
         });
     }
@@ -127,4 +161,44 @@ async fn a_server_in_trouble_is_asked_with_pauses() {
 async fn other_errors_end_it() {
     let scripts = vec![vec![complete(), refused("Forbidden")]];
     assert_eq!(told(Patience::Always, scripts).await.0, ["complete", "error: it is Forbidden"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_connection_is_made_again_and_everything_told_once_more() {
+    let scripts = vec![vec![is("a"), complete(), lost()], vec![is("b"), complete()]];
+    let source = Scripted { scripts: Mutex::new(scripts.into()), ..Scripted::default() };
+    let (told, asked) = told_by(Patience::Later, Scripted { absences: 2.into(), ..source }).await;
+    assert_eq!(told, ["a", "complete", "lost", "found", "again", "b", "complete"]);
+    assert_eq!(asked, ["Workload p/", "connect", "connect", "connect", "Workload p/"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_stays_away_ends_it_in_the_end() {
+    let begun = Instant::now();
+    let scripts = Mutex::new(vec![vec![complete(), lost()]].into());
+    let source = Scripted { scripts, absences: usize::MAX.into(), ..Scripted::default() };
+    let (told, asked) = told_by(Patience::Later, source).await;
+    assert_eq!(told[..2], ["complete", "lost"]);
+    assert!(told[2].contains("is not available") && told.len() == 3, "{told:?}");
+    assert!(AWAY_MAX <= begun.elapsed() && begun.elapsed() < AWAY_MAX + 2 * RETRY_MAX);
+    assert!(asked.len() < 80, "it is asked less and less often: {}", asked.len());
+}
+
+/// A server that takes every connection and says nothing is given up like one that is not there.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_loses_every_connection_is_asked_with_pauses() {
+    let begun = Instant::now();
+    let scripts = (0..1000).map(|_| vec![lost()]).collect();
+    let (told, _) = told(Patience::Later, scripts).await;
+    assert!(told.last().unwrap().contains("was lost") && told.len() < 240, "{}", told.len());
+    assert!(AWAY_MAX <= begun.elapsed(), "it was given its time");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_refuses_ends_it() {
+    let scripts = Mutex::new(vec![vec![complete(), lost()]].into());
+    let source = Scripted { scripts, refusal: Some("revoked"), ..Scripted::default() };
+    let (told, asked) = told_by(Patience::Later, source).await;
+    assert!(told.last().unwrap().contains("revoked"), "{told:?}");
+    assert_eq!(asked, ["Workload p/", "connect"]);
 }

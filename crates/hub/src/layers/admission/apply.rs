@@ -63,7 +63,7 @@ impl Admission {
             (merge @ (Merge::Declared | Merge::Replace | Merge::Apply), manager) => {
                 let updated = merge::updated(old, given, options.part, merge);
                 let mut next = updated.map_err(unfit)?;
-                ownership::update(old, &mut next, manager.as_ref());
+                ownership::update(old, given, &mut next, manager.as_ref());
                 Ok(next)
             }
         }
@@ -98,7 +98,7 @@ impl Admission {
         next.default();
         self.admit(&next, None, options)?;
         if options.merge != Merge::Apply {
-            ownership::update(&nothing, &mut next, manager.as_ref());
+            ownership::update(&nothing, &nothing, &mut next, manager.as_ref());
         }
         self.stamp(&mut next, options);
         let options = ApplyOptions { precondition: Precondition::Absent, ..options.clone() };

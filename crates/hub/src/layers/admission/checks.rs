@@ -3,10 +3,8 @@ use super::{Admission, revision_of};
 use crate::accessor::Accessor as _;
 use crate::error::Error;
 use crate::options::{ApplyOptions, Merge, Part, Precondition};
+use crate::ownership::MANAGER_BYTES_MAX;
 use orrery_api::{Object, Violation, is_name};
-
-/// Longest name of a manager, as clients of the Kubernetes dialect expect it.
-const MANAGER_BYTES_MAX: usize = 128;
 
 impl Admission {
     /// What can be said without looking at what is there; the options, made exact.

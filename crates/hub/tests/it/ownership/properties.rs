@@ -42,7 +42,7 @@ fn base(spec: &Value) -> Object {
     let mut next = object(spec);
     next.default();
     let nothing = Object::new(&KIND);
-    ownership::update(&nothing, &mut next, Some(&by("base", Operation::Update)));
+    ownership::update(&nothing, &nothing, &mut next, Some(&by("base", Operation::Update)));
     next
 }
 

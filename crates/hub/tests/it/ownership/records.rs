@@ -1,7 +1,9 @@
 //! How ownership is written down.
 use crate::support::{START, World, json_of};
+use orrery_api::Object;
 use orrery_hub::ownership::{DEPTH_MAX, Managers};
-use orrery_hub::{ApplyOptions, Merge};
+use orrery_hub::{ApplyOptions, Merge, Outcome};
+use orrery_proto::meta::v1::ManagedFieldsEntry;
 use serde_json::{Value, json};
 
 /// proves: HUB-04
@@ -29,11 +31,6 @@ async fn clients_see_the_managers_in_the_form_they_know() {
 #[tokio::test]
 async fn an_update_records_what_it_changed_and_when() {
     let world = World::new().await;
-    let by = |merge, manager: &str| ApplyOptions {
-        merge,
-        manager: manager.into(),
-        ..ApplyOptions::default()
-    };
     world
         .apply(world.gizmo("a", json!({"image": "x"})), by(Merge::Replace, "creator"))
         .await
@@ -54,15 +51,68 @@ async fn an_update_records_what_it_changed_and_when() {
     assert_eq!(found, expected);
 }
 
+/// Whoever replaces an object and does not know of managers leaves them as they are; so does whoever
+/// names them in a way that cannot be read.
 #[tokio::test]
-async fn managed_fields_in_a_replaced_object_change_nothing() {
+async fn managers_stay_where_nothing_is_said_of_them() {
     let world = World::new().await;
     let created = world.declare("me", json!({"image": "x"})).await.expect("created").object;
-    let mut forged = created.clone();
-    forged.update_meta(|meta| meta.managed_fields.clear());
-    let options = ApplyOptions { merge: Merge::Replace, ..ApplyOptions::default() };
-    world.apply(forged, options).await.expect("replaced");
-    assert_eq!(world.get("a").await, created);
+    let unreadable = |entry: &ManagedFieldsEntry| {
+        [
+            ManagedFieldsEntry { operation: "Guess".into(), ..entry.clone() },
+            ManagedFieldsEntry { fields_type: "FieldsV0".into(), ..entry.clone() },
+            ManagedFieldsEntry { manager: "x".repeat(129), ..entry.clone() },
+            ManagedFieldsEntry { fields_v1: None, ..entry.clone() },
+        ]
+    };
+    let entry = created.meta().managed_fields[0].clone();
+    let said = unreadable(&entry).map(|entry| vec![entry]);
+    for said in said.into_iter().chain([Vec::new(), vec![ManagedFieldsEntry::default(); 2]]) {
+        for manager in ["", "editor"] {
+            let mut given = created.clone();
+            given.update_meta(|meta| meta.managed_fields.clone_from(&said));
+            world.apply(given, by(Merge::Replace, manager)).await.expect("replaced");
+            assert_eq!(world.get("a").await, created, "{said:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn whoever_updates_may_say_who_holds_which_field() {
+    let world = World::new().await;
+    let created = world.declare("me", json!({"image": "x"})).await.expect("created").object;
+    // One empty entry: nobody does, but for what is changed at once.
+    let mut given = created.clone();
+    given.update_meta(|meta| meta.managed_fields = vec![ManagedFieldsEntry::default()]);
+    let reset = world.apply(given, by(Merge::Replace, "editor")).await.expect("reset");
+    assert_eq!((reset.outcome, reset.object.is_managed()), (Outcome::Changed, false));
+    assert_eq!(reset.object.generation(), created.generation());
+    let mut changed = world.gizmo("a", json!({"image": "y"}));
+    changed.update_meta(|meta| meta.managed_fields = vec![ManagedFieldsEntry::default()]);
+    let changed = world.apply(changed, by(Merge::Replace, "editor")).await.expect("changed").object;
+    let shown = |object: &Object| -> Vec<String> {
+        let managers = Managers::of(object).entries;
+        managers
+            .iter()
+            .map(|entry| format!("{} {}", entry.manager.name, entry.fields.paths().join(" ")))
+            .collect()
+    };
+    assert_eq!(shown(&changed), ["editor .spec.image"]);
+    // As kubectl does it when it changes sides: the same fields under another name.
+    let mut renamed = changed.clone();
+    renamed.update_meta(|meta| meta.managed_fields[0].manager = "other".into());
+    let renamed = world.apply(renamed, by(Merge::Replace, "editor")).await.expect("renamed").object;
+    assert_eq!(shown(&renamed), ["other .spec.image"]);
+    // A part of an object has no say in it.
+    let mut part = renamed.clone();
+    part.update_meta(|meta| meta.managed_fields = vec![ManagedFieldsEntry::default()]);
+    let options = ApplyOptions { manager: "editor".into(), ..ApplyOptions::status() };
+    world.apply(part, options).await.expect("nothing to do");
+    assert_eq!(shown(&world.get("a").await), ["other .spec.image"]);
+}
+
+fn by(merge: Merge, manager: &str) -> ApplyOptions {
+    ApplyOptions { merge, manager: manager.into(), ..ApplyOptions::default() }
 }
 
 #[tokio::test]
