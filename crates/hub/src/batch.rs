@@ -64,10 +64,11 @@ impl Batch {
 
 /// Whether two batches may become one.
 fn fit(all: &[Op], more: &[Op]) -> bool {
-    if OPERATIONS_MAX < all.len() + more.len() {
+    let fresh = || more.iter().filter(|op| op.writes() || !all.contains(op));
+    if OPERATIONS_MAX < all.len() + fresh().count() {
         return false;
     }
-    let both = || all.iter().chain(more);
+    let both = || all.iter().chain(fresh());
     if COMMIT_BYTES_MAX - BYTES_SPARED < both().map(Op::bytes).sum() {
         return false;
     }
@@ -75,9 +76,14 @@ fn fit(all: &[Op], more: &[Op]) -> bool {
     if more.iter().any(|op| all.iter().any(|known| meet(known, op))) {
         return false;
     }
-    let segment = |op: &Op| op.key().split('/').next().map(str::to_owned);
-    let segments: BTreeSet<_> = both().filter(|op| op.writes()).filter_map(segment).collect();
+    let written = both().filter(|op| op.writes());
+    let segments: BTreeSet<&str> = written.map(segment).collect();
     segments.len() <= SEGMENTS_MAX
+}
+
+/// The first part of a key; the store limits how many a commit has.
+fn segment(op: &Op) -> &str {
+    op.key().split('/').next().unwrap_or_default()
 }
 
 impl Hub {
