@@ -6,10 +6,13 @@ use crate::agents::loads::Loads;
 use crate::agents::logs::Logs;
 use crate::agents::nodes::Nodes;
 use crate::agents::states::States;
+use crate::agents::telling::Telling;
+use crate::agents::unknown::Unknown;
 use crate::agents::volumes;
 use crate::elsewhere::Elsewhere;
 use crate::middleware::Senders;
 use crate::workloads::{INSTANCES_FINALIZER, validate};
+use crate::writes::Writes;
 use orrery_api::{Object, SchemeBuilder};
 use orrery_hub::{Error, Hub, HubBuilder, Resources};
 use orrery_proto::apps::v1::{Workload, WorkloadInstance};
@@ -25,6 +28,7 @@ pub struct Fleet {
     senders: Arc<Senders>,
     assignments: Arc<Assignments>,
     states: States,
+    unknown: Unknown,
     nodes: Nodes,
     logs: Arc<Logs>,
     execs: Arc<Execs>,
@@ -82,8 +86,10 @@ impl Fleet {
         secrets.on_change(move |change| index.secret_changed(&change.name));
         let (due, view) = (assignments.due().clone(), secrets.view());
         let files = Files::new(hub, due, senders.clone(), assignments.clone(), view)?;
+        let (writes, telling) = (Writes::new(hub), Arc::new(Telling::new(hub)?));
         let fleet = Self {
-            states: States::new(hub, assignments.clone())?,
+            states: States::new(hub, assignments.clone(), writes.clone(), telling.clone())?,
+            unknown: Unknown::new(hub, assignments.clone(), writes)?,
             nodes: Nodes::new(hub, &place.server, &place.address)?,
             logs: Arc::new(Logs::new(senders.clone())),
             execs: Arc::new(Execs::new(senders.clone())),
@@ -105,6 +111,7 @@ impl Fleet {
         tasks.spawn("fleet-attachments", OnEnd::StopAll, attachments.run(stop.clone()));
         tasks.spawn("fleet-workloads", OnEnd::StopAll, workloads.run(stop.clone()));
         tasks.spawn("fleet-secrets", OnEnd::StopAll, secrets.run(stop.clone()));
+        tasks.spawn("fleet-events", OnEnd::StopAll, telling.run(stop.clone()));
         tasks.spawn("fleet-files", OnEnd::StopAll, files.run(stop));
         Ok(Arc::new(fleet))
     }
@@ -170,16 +177,22 @@ impl Fleet {
 
     /// An agent's connection to this server broke.
     pub async fn agent_gone(&self, agent: &str, epoch: i64, why: &str) {
-        mark_gone(&self.nodes, &self.states, agent, epoch, why).await;
+        mark_gone(&self.nodes, &self.unknown, agent, epoch, why).await;
     }
 }
 
 /// A node is gone, and nobody knows any more what runs there; unless a newer session has begun.
-pub(crate) async fn mark_gone(nodes: &Nodes, states: &States, agent: &str, epoch: i64, why: &str) {
+pub(crate) async fn mark_gone(
+    nodes: &Nodes,
+    unknown: &Unknown,
+    agent: &str,
+    epoch: i64,
+    why: &str,
+) {
     match nodes.gone(agent, epoch, why).await {
         Ok(true) => {
             let why = format!("node {agent:?} is gone: {why}");
-            states.mark_unknown(agent, &why).await;
+            unknown.mark(agent, &why).await;
         }
         Ok(false) => {}
         Err(error) => tracing::error!(agent, %error, "cannot mark a node as gone"),

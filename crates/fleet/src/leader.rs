@@ -1,10 +1,11 @@
 //! What one server does for all: placing workloads, and noticing the end of other servers.
 use crate::agents::assignments::Assignments;
 use crate::agents::nodes::Nodes;
-use crate::agents::states::States;
+use crate::agents::unknown::Unknown;
 use crate::fleet::mark_gone;
 use crate::workloads::uploads::Uploads;
 use crate::workloads::watches::Watches;
+use crate::writes::Writes;
 use orrery_hub::artifacts::Artifacts;
 use orrery_hub::{Error, Hub};
 use orrery_proto::infra::v1::Node;
@@ -36,7 +37,7 @@ pub fn spawn(hub: &Hub, assignments: Arc<Assignments>, tasks: &mut Tasks) -> Res
     let sweep = Sweep {
         hub: hub.clone(),
         nodes: Nodes::new(hub, "", "")?,
-        states: States::new(hub, assignments)?,
+        unknown: Unknown::new(hub, assignments, Writes::new(hub))?,
         view: nodes.view(),
     };
     let synced = [
@@ -75,7 +76,7 @@ pub fn spawn(hub: &Hub, assignments: Arc<Assignments>, tasks: &mut Tasks) -> Res
 struct Sweep {
     hub: Hub,
     nodes: Nodes,
-    states: States,
+    unknown: Unknown,
     view: Arc<View<Node>>,
 }
 
@@ -100,7 +101,7 @@ impl Sweep {
                 let since = *orphans.entry(session.clone()).or_insert_with(Instant::now);
                 if RETURN_GRACE <= since.elapsed() {
                     let why = "its server ended, and it did not come back";
-                    mark_gone(&self.nodes, &self.states, &session.0, session.1, why).await;
+                    mark_gone(&self.nodes, &self.unknown, &session.0, session.1, why).await;
                 }
             }
         }

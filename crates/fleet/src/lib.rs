@@ -22,6 +22,7 @@ mod logs;
 pub mod peers;
 mod top;
 pub mod where_is;
+mod writes;
 
 pub use fleet::{Fleet, Place};
 pub use middleware::hello::VERSION;

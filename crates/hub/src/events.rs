@@ -54,10 +54,14 @@ impl Recorder {
     /// Tells of it. An event that cannot be written is logged and holds up nobody; what happens too
     /// often to one resource is counted, and told with the next one that may be.
     pub async fn record(&self, happening: Happening) {
-        let (uid, reason) = (happening.regarding.uid(), happening.reason);
-        let Some(times) = self.limiter.lock().take(uid, reason, self.clock.now().seconds) else {
-            return;
-        };
+        self.record_times(happening, 1).await;
+    }
+
+    /// The same of what happened so many times; the last time is what is told.
+    pub async fn record_times(&self, happening: Happening, times: i64) {
+        let (uid, reason, now) =
+            (happening.regarding.uid(), happening.reason, self.clock.now().seconds);
+        let Some(times) = self.limiter.lock().take(uid, reason, times, now) else { return };
         match self.write(&happening, times).await {
             // A project that goes takes its events along.
             Ok(()) | Err(Error::ProjectTerminating { .. } | Error::ProjectNotFound { .. }) => {}

@@ -55,6 +55,15 @@ impl<K: Clone + Eq + Hash + Ord> KeyQueue<K> {
         self.shared.queue.lock().add(key);
         self.shared.changed.notify_one();
     }
+
+    /// What changed can wait: the key is looked at within this time, together with what else changes
+    /// until then, and after those that cannot wait.
+    pub fn add_within(&self, key: K, wait: Duration) {
+        let first = self.shared.queue.lock().add_within(key, Instant::now() + wait);
+        if first {
+            self.shared.changed.notify_one();
+        }
+    }
 }
 
 /// How many keys of one controller are worked on at once unless it says otherwise; they mostly wait for

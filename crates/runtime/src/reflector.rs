@@ -57,7 +57,9 @@ impl<T: prost::Message + prost::Name + Default> Reflector<T> {
     pub fn on_change(&mut self, handler: impl Fn(&Change<T>) + Send + Sync + 'static) {
         self.handlers.push(Box::new(handler));
     }
+}
 
+impl<T: prost::Message + prost::Name + Default + 'static> Reflector<T> {
     /// Runs until it is told to stop.
     pub async fn run(self, stop: CancellationToken) -> Result<(), Error> {
         let mut failures = 0;
@@ -130,15 +132,17 @@ impl<T: prost::Message + prost::Name + Default> Reflector<T> {
         Ok(Some(name))
     }
 
-    fn read(&self, object: &Encoded) -> Result<T, Error> {
+    /// Views that keep all of it share one copy.
+    fn read(&self, object: &Encoded) -> Result<Arc<T>, Error> {
+        let Some(trim) = self.trim else {
+            return object.typed_shared().map_err(unreadable::<T>);
+        };
         let mut read = object.typed().map_err(unreadable::<T>)?;
-        if let Some(trim) = self.trim {
-            trim(&mut read);
-        }
-        Ok(read)
+        trim(&mut read);
+        Ok(Arc::new(read))
     }
 
-    fn tell(&self, name: ObjectName, new: Option<T>) {
+    fn tell(&self, name: ObjectName, new: Option<Arc<T>>) {
         let change = self.view.set(name, new);
         for handler in &self.handlers {
             handler(&change);

@@ -77,8 +77,7 @@ impl<T> View<T> {
     }
 
     /// Takes in what became of an object; only the reflector writes.
-    pub(crate) fn set(&self, name: ObjectName, new: Option<T>) -> Change<T> {
-        let new = new.map(Arc::new);
+    pub(crate) fn set(&self, name: ObjectName, new: Option<Arc<T>>) -> Change<T> {
         let mut state = self.state.write();
         let old = match &new {
             Some(object) => state.objects.insert(name.clone(), object.clone()),
@@ -119,10 +118,10 @@ mod tests {
     fn the_index_follows_the_objects() {
         let view: View<String> = View::new(Some(|_, value| Some(value.clone())));
         let name = ObjectName::new("p", "a");
-        view.set(name.clone(), Some("x".into()));
-        view.set(ObjectName::new("p", "b"), Some("x".into()));
+        view.set(name.clone(), Some(Arc::new("x".into())));
+        view.set(ObjectName::new("p", "b"), Some(Arc::new("x".into())));
         assert_eq!(view.indexed("x").len(), 2);
-        let change = view.set(name.clone(), Some("y".into()));
+        let change = view.set(name.clone(), Some(Arc::new("y".into())));
         assert_eq!(
             (change.old.as_deref(), change.new.as_deref()),
             (Some(&"x".into()), Some(&"y".into()))

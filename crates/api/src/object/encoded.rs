@@ -1,5 +1,6 @@
 //! Objects that stay bytes, for those who only pass them on.
 use std::{
+    any::Any,
     fmt,
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
@@ -27,6 +28,7 @@ struct Inner {
     kind: Arc<Kind>,
     bytes: Bytes,
     object: OnceLock<Box<Object>>,
+    typed: OnceLock<Arc<dyn Any + Send + Sync>>,
     view: OnceLock<Encoded>,
     forms: Mutex<Vec<(Form, Bytes)>>,
 }
@@ -42,7 +44,8 @@ impl Encoded {
     /// Takes bytes as [`Object::encode`] writes them.
     pub fn new(kind: &Arc<Kind>, bytes: Bytes) -> Self {
         let (object, view, forms) = <_>::default();
-        Self { inner: Arc::new(Inner { kind: kind.clone(), bytes, object, view, forms }) }
+        let (kind, typed) = (kind.clone(), OnceLock::new());
+        Self { inner: Arc::new(Inner { kind, bytes, object, typed, view, forms }) }
     }
 
     /// An object that was read from bytes that hold no revision, at this one. Its type is what its
@@ -119,6 +122,21 @@ impl Encoded {
     pub fn typed<T: Message + Name + Default>(&self) -> Result<T, ObjectError> {
         super::check_type(self.kind(), T::full_name())?;
         T::decode(self.bytes().clone()).map_err(|error| decode_error(self.kind().kind(), &error))
+    }
+
+    /// The typed object, decoded once for all who hold a clone and want this type.
+    pub fn typed_shared<T: Message + Name + Default + 'static>(
+        &self,
+    ) -> Result<Arc<T>, ObjectError> {
+        if let Some(known) = self.inner.typed.get()
+            && let Ok(typed) = known.clone().downcast::<T>()
+        {
+            return Ok(typed);
+        }
+        let made = Arc::new(self.typed::<T>()?);
+        // Another type was there first, or another thread: this one is the caller's own.
+        let _ = self.inner.typed.set(made.clone());
+        Ok(made)
     }
 
     /// A typed copy of the metadata; nothing else is read.

@@ -180,3 +180,14 @@ fn a_form_is_written_once() {
     (0..40).for_each(|number| drop(write(&encoded, number)));
     assert_eq!(write(&encoded, 39).as_ref(), b"39");
 }
+
+/// So is the typed object; whoever wants another type is told that it is none.
+#[test]
+fn a_typed_object_is_decoded_once() {
+    let encoded = Encoded::from(mk_gadget(json!({"mode": "idle"})));
+    let first = encoded.typed_shared::<Gadget>().expect("a gadget");
+    let again = encoded.clone().typed_shared::<Gadget>().expect("a gadget");
+    assert!(std::sync::Arc::ptr_eq(&first, &again), "the same object");
+    assert_eq!(*first, encoded.typed::<Gadget>().expect("a gadget"));
+    assert!(encoded.typed_shared::<Workload>().is_err());
+}

@@ -49,6 +49,7 @@ pub async fn many(folder: &Path) -> anyhow::Result<()> {
         "peer",
         "all Running in the store ms",
         "peer",
+        "server CPU ms until then",
     ]);
     let peers =
         [(1, "115-147", ""), (100, "119-194", ""), (200, "", "1570"), (1000, "206-231", "9600")];
@@ -58,7 +59,7 @@ pub async fn many(folder: &Path) -> anyhow::Result<()> {
         let requests =
             (0..1000).map(|n| workload(&format!("w-{n}"), &name(n % count), 0)).collect();
         let mut watched = Running::watch(&server).await?;
-        let begun = Instant::now();
+        let (begun, cpu) = (Instant::now(), server.process.cpu()?);
         let all = async {
             apply_all(&server, requests).await?;
             agents.board.until(|board| &board.delivered, 1000).await;
@@ -70,19 +71,21 @@ pub async fn many(folder: &Path) -> anyhow::Result<()> {
         };
         let (arrived, ran) = tokio::try_join!(all, running_all)?;
         let cells = ["1,000 workloads".to_owned(), count.to_string(), ms(arrived)];
-        let rest = [delivered.to_owned(), ms(ran), running.to_owned()];
+        let used = ms(server.process.cpu()? - cpu);
+        let rest = [delivered.to_owned(), ms(ran), running.to_owned(), used];
         table.row(&[cells.as_slice(), &rest].concat());
     }
     let server = Server::start(&folder.join("copies")).await?;
     let agents = Agents::connect(&server.url, 1000, true).await?;
     let mut watched = Running::watch(&server).await?;
-    let begun = Instant::now();
+    let (begun, cpu) = (Instant::now(), server.process.cpu()?);
     apply_all(&server, vec![replicated("web", 1000)]).await?;
     agents.board.until(|board| &board.delivered, 1000).await;
     let arrived = begun.elapsed();
     watched.until(1000).await?;
     let cells = ["1 workload, 1,000 copies".to_owned(), "1000".to_owned(), ms(arrived)];
-    let rest = [String::new(), ms(begun.elapsed()), String::new()];
+    let ran = ms(begun.elapsed());
+    let rest = [String::new(), ran, String::new(), ms(server.process.cpu()? - cpu)];
     table.row(&[cells.as_slice(), &rest].concat());
     table.print();
     Ok(())

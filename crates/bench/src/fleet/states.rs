@@ -1,6 +1,6 @@
 //! States that agents report, taken in durably.
 use crate::agents::{Agents, connect, name};
-use crate::server::Server;
+use crate::server::{Client, Server};
 use crate::work::{Running, apply_all, workload};
 use futures::StreamExt;
 use orrery_bench::table::Table;
@@ -22,7 +22,9 @@ pub async fn measure(folder: &Path) -> anyhow::Result<()> {
     println!(
         "## State updates taken in per second, all different and each stored, {TIME:?} each\n"
     );
-    let mut table = Table::new(&["with", "ours /s, durable", "peer /s, in memory"]);
+    let columns =
+        ["with", "ours /s, durable", "server CPU us each, all told", "peer /s, in memory"];
+    let mut table = Table::new(&columns);
     let cases = [
         ("nobody else", 0, false, "268-287 k"),
         ("10 idle agents", 10, false, "39-47 k"),
@@ -31,14 +33,14 @@ pub async fn measure(folder: &Path) -> anyhow::Result<()> {
     ];
     for (with, idle, watched, peer) in cases {
         let server = Server::start(&folder.join(format!("s{idle}{watched}"))).await?;
-        let rate = one(&server, idle, watched).await?;
-        table.row(&[with.to_owned(), format!("{rate:.0}"), peer.to_owned()]);
+        let (rate, cpu) = one(&server, idle, watched).await?;
+        table.row(&[with.to_owned(), format!("{rate:.0}"), format!("{cpu:.0}"), peer.to_owned()]);
     }
     table.print();
     Ok(())
 }
 
-async fn one(server: &Server, idle: usize, watched: bool) -> anyhow::Result<f64> {
+async fn one(server: &Server, idle: usize, watched: bool) -> anyhow::Result<(f64, f64)> {
     let requests = (0..WORKLOADS).map(|n| workload(&format!("w-{n}"), &name(9999), 0)).collect();
     apply_all(server, requests).await?;
     let _idle = Agents::connect(&server.url, idle, false).await?;
@@ -56,18 +58,21 @@ async fn one(server: &Server, idle: usize, watched: bool) -> anyhow::Result<f64>
             }
         }
     }
-    let begun = Instant::now();
+    let mut client = server.clients(1).await?.remove(0);
+    let (begun, cpu) = (Instant::now(), server.process.cpu()?);
     let mut round: i64 = 0;
     while begun.elapsed() < TIME {
         round += 1;
         sender.send(batch(&assignments, round)).await?;
         // The agent is a little ahead of the server, and not by all that it could say.
-        until_stored(server, &assignments[WORKLOADS - 1], round - AHEAD).await?;
+        until_stored(&mut client, &assignments[WORKLOADS - 1], round - AHEAD).await?;
     }
-    // The server takes one message after the other: when the last state is stored, all are.
-    until_stored(server, &assignments[WORKLOADS - 1], round).await?;
-    let rate = (round as f64) * (WORKLOADS as f64) / begun.elapsed().as_secs_f64();
-    Ok(rate)
+    // The server takes one message after the other: when the last state is stored, all are, but for a
+    // few of the last message that are under way at the same time.
+    until_stored(&mut client, &assignments[WORKLOADS - 1], round).await?;
+    let states = (round as f64) * (WORKLOADS as f64);
+    let used = server.process.cpu()? - cpu;
+    Ok((states / begun.elapsed().as_secs_f64(), used.as_secs_f64() * 1e6 / states))
 }
 
 fn batch(assignments: &[Assignment], round: i64) -> ToServer {
@@ -84,8 +89,7 @@ fn batch(assignments: &[Assignment], round: i64) -> ToServer {
     ToServer { message: Some(to_server::Message::States(states)) }
 }
 
-async fn until_stored(server: &Server, last: &Assignment, round: i64) -> anyhow::Result<()> {
-    let mut client = server.clients(1).await?.remove(0);
+async fn until_stored(client: &mut Client, last: &Assignment, round: i64) -> anyhow::Result<()> {
     loop {
         let name = ResourceName {
             kind: "WorkloadInstance".into(),

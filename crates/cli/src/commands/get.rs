@@ -1,5 +1,5 @@
 //! `orrery get`.
-use super::get_watch;
+use super::{get_nodes, get_watch};
 use crate::args::{Format, GetArguments, Global};
 use crate::output::jsonpath::Path;
 use crate::output::listing::{Listing, Shape};
@@ -112,6 +112,12 @@ impl Query {
 
     /// Page after page as they come, unless they must be sorted first.
     async fn kinds(&self, kinds: &[KindInfo]) -> anyhow::Result<()> {
+        if let ([kind], None) = (kinds, &self.sort_by)
+            && get_nodes::are_meant(kind)
+            && self.listing(Shape::List).is_table()
+        {
+            return self.nodes(kind).await;
+        }
         let mut listing = self.listing(Shape::List);
         for kind in kinds {
             let mut page = self.session.page(kind, &self.scope, String::new()).await?;
@@ -140,6 +146,30 @@ impl Query {
         listing.finish()?;
         if listing.count() == 0 && listing.is_table() {
             print::note(&self.nothing(kinds));
+        }
+        Ok(())
+    }
+
+    /// Nodes, with what is used of them.
+    async fn nodes(&self, kind: &KindInfo) -> anyhow::Result<()> {
+        let first = self.session.page(kind, &self.scope, String::new());
+        let (page, loads) = tokio::join!(first, get_nodes::Loads::ask(&self.session));
+        let (mut page, shown) = (page?, get_nodes::shown(kind));
+        let mut listing = self.listing(Shape::List);
+        if !page.next.is_empty() {
+            listing.going_on();
+        }
+        loop {
+            let objects = page.objects.into_iter().map(|node| loads.add_to(node));
+            listing.page(&shown, objects.collect())?;
+            if page.next.is_empty() {
+                break;
+            }
+            page = self.session.page(kind, &self.scope, page.next).await?;
+        }
+        listing.finish()?;
+        if listing.count() == 0 {
+            print::note(&self.nothing(std::slice::from_ref(kind)));
         }
         Ok(())
     }

@@ -19,6 +19,7 @@ mod events;
 mod exec;
 mod explain;
 mod get;
+mod get_nodes;
 mod get_watch;
 mod happenings;
 mod join;

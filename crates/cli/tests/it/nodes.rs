@@ -33,7 +33,8 @@ fn a_node_is_closed_emptied_and_opened_again() {
     let file = home.write("web.yaml", WEB);
     home.orrery(&["apply", "--wait", "-f", file.to_str().unwrap()]).good();
     let mut command = home.command(ORRERY);
-    command.args(["agent", "--name", "edge-2", "--server", &up.server(), "--data-dir"]);
+    command.args(["agent", "--name", "edge-2", "--label", "zone=b", "--server", &up.server()]);
+    command.arg("--data-dir");
     let agent = command.arg(home.path("agent")).stderr(Stdio::null()).spawn().unwrap();
     let _agent = Asked(Process(agent));
     until("the second node is there", || {
@@ -42,6 +43,14 @@ fn a_node_is_closed_emptied_and_opened_again() {
     let said = home.orrery(&["cordon", "edge-2"]).good();
     assert_eq!(said, "node/edge-2 cordoned\n");
     assert_eq!(home.orrery(&["cordon", "edge-2"]).good(), "node/edge-2 unchanged\n");
+    let table = home.orrery(&["get", "nodes"]).good();
+    let mut lines = table.lines();
+    let columns: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
+    let all = ["NAME", "STATE", "VERSION", "RUNTIMES", "SINCE", "CPU", "MEMORY", "LABELS", "AGE"];
+    assert_eq!(columns, all);
+    let closed = lines.find(|line| line.starts_with("edge-2")).unwrap();
+    assert!(closed.contains("Ready,Cordoned") && closed.contains("zone=b"), "{table}");
+    assert_eq!(closed.matches('%').count(), 2, "what is used of it: {table}");
     // There is nowhere to go, so one leaves, and the others are not to be missed.
     let refused = home.orrery(&["drain", "local", "--timeout", "1s"]).bad(1);
     assert!(refused.contains("timed out after 1 s: default/web-local-"), "{refused}");

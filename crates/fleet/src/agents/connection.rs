@@ -5,8 +5,10 @@ use crate::middleware::senders::Session;
 use crate::middleware::{Outbox, Peer};
 use futures::stream::{self, BoxStream, StreamExt};
 use orrery_proto::fleet::v1::{
-    AgentHello, FromServer, ServerHello, ServerMessage, ToServer, server_message, to_server,
+    AgentHello, FromServer, InstanceStates, ServerHello, ServerMessage, ToServer, server_message,
+    to_server,
 };
+use orrery_runtime::Backoff;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,8 +84,15 @@ impl AgentConnections {
                 message = inbound.next() => message,
             };
             match message {
+                Some(Ok(ToServer { message: Some(to_server::Message::States(states)) })) => {
+                    tokio::select! {
+                        () = self.stop.cancelled() => {}
+                        () = outbox.closed() => {}
+                        () = self.store(&agent, &states) => {}
+                    }
+                }
                 Some(Ok(message)) => {
-                    if let Some(why) = self.take(&agent, message).await {
+                    if let Some(why) = self.take(&agent, message) {
                         break why;
                     }
                 }
@@ -95,11 +104,8 @@ impl AgentConnections {
     }
 
     /// Takes one message in; the reason, if it was the last.
-    async fn take(&self, agent: &str, message: ToServer) -> Option<String> {
+    fn take(&self, agent: &str, message: ToServer) -> Option<String> {
         match message.message {
-            Some(to_server::Message::States(states)) => {
-                self.fleet.states().take(agent, states).await;
-            }
             Some(to_server::Message::Goodbye(goodbye)) => {
                 return Some(format!("it said goodbye: {}", goodbye.reason));
             }
@@ -112,9 +118,23 @@ impl AgentConnections {
             Some(to_server::Message::Hello(_)) => {
                 tracing::warn!(agent, "an agent said hello twice");
             }
+            // Stored before the next message is read.
+            Some(to_server::Message::States(_)) => {}
             None => tracing::warn!(agent, "an agent sent a message of a kind unknown here"),
         }
         None
+    }
+
+    /// Returns when states are stored. A store that cannot take them now holds up this agent, which is
+    /// not read from meanwhile, and loses nothing.
+    async fn store(&self, agent: &str, states: &InstanceStates) {
+        let mut failures = 0;
+        while let Err(error) = self.fleet.states().take(agent, states).await {
+            failures += 1;
+            let wait = Backoff::RECONCILE.delay(failures, 0.5);
+            tracing::warn!(agent, %error, ?wait, "cannot store states now, will try again");
+            tokio::time::sleep(wait).await;
+        }
     }
 
     async fn gone(&self, agent: &str, epoch: i64, why: &str) {

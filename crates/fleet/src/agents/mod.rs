@@ -10,4 +10,6 @@ pub mod loads;
 pub mod logs;
 pub mod nodes;
 pub mod states;
+pub mod telling;
+pub mod unknown;
 pub mod volumes;

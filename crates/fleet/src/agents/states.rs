@@ -1,98 +1,120 @@
 //! What agents report of their copies.
 use super::assignments::{Assignments, Placed};
+use super::telling::Telling;
 use crate::workloads::AGENT_FINALIZER;
-use crate::workloads::controller::{ignore_gone, release};
-use futures::StreamExt;
-use orrery_hub::events::{Happening, Recorder, Severity};
-use orrery_hub::{Error, Hub, ObjectName, Outcome, Resources};
+use crate::writes::{Write, Writes};
+use futures::FutureExt as _;
+use futures::stream::{self, StreamExt};
+use indexmap::IndexMap;
+use orrery_hub::events::{Happening, Severity};
+use orrery_hub::{ApplyOptions, Error, Hub, ObjectName, Outcome, Resources};
 use orrery_proto::apps::v1::{WorkloadInstance, WorkloadInstanceStatus};
 use orrery_proto::core::v1::ObjectReference;
-use orrery_proto::fleet::v1::{InstanceState, InstanceStates};
+use orrery_proto::fleet::v1::InstanceStates;
 use orrery_proto::meta::v1::ObjectMeta;
 use std::sync::Arc;
 
-/// How many states of one message are written at once. The store groups what is written together
-/// into one durable commit, so this is what makes a busy agent cheap.
-const WRITES_AT_ONCE: usize = 64;
+/// How many states are written in one commit, and how many commits of one message are under way: while
+/// one waits for the disk, the next one is prepared.
+const STATES_PER_COMMIT: usize = 64;
+const COMMITS_AT_ONCE: usize = 2;
 
 #[derive(Clone)]
 pub struct States {
     instances: Resources<WorkloadInstance>,
     assignments: Arc<Assignments>,
-    recorder: Recorder,
+    writes: Writes,
+    telling: Arc<Telling>,
+}
+
+/// What an agent said of one of its copies.
+struct Said<'a> {
+    id: &'a str,
+    placed: Placed,
+    status: &'a WorkloadInstanceStatus,
 }
 
 impl States {
-    pub fn new(hub: &Hub, assignments: Arc<Assignments>) -> Result<Self, Error> {
-        let recorder = Recorder::new(hub, "fleet")?;
-        Ok(Self { instances: hub.resources()?, assignments, recorder })
+    pub fn new(
+        hub: &Hub,
+        assignments: Arc<Assignments>,
+        writes: Writes,
+        telling: Arc<Telling>,
+    ) -> Result<Self, Error> {
+        Ok(Self { instances: hub.resources()?, assignments, writes, telling })
     }
 
     /// Takes in what an agent says. It may speak of its own copies only. Returns when everything is
-    /// stored, so that a later word about a copy never overtakes an earlier one.
-    pub async fn take(&self, agent: &str, states: InstanceStates) {
-        futures::stream::iter(states.states)
-            .for_each_concurrent(WRITES_AT_ONCE, |state| self.take_one(agent, state))
-            .await;
+    /// stored, so that a later word about a copy never overtakes an earlier one; an error means that
+    /// something is not stored yet, and that all of it has to be taken in again.
+    pub async fn take(&self, agent: &str, states: &InstanceStates) -> Result<(), Error> {
+        let said = self.of_its_own(agent, states);
+        let parts = said.chunks(STATES_PER_COMMIT).map(|part| self.store(agent, part).boxed());
+        let parts = stream::iter(parts.collect::<Vec<_>>());
+        let outcomes: Vec<_> = parts.buffer_unordered(COMMITS_AT_ONCE).collect().await;
+        outcomes.into_iter().collect()
     }
 
-    /// Nobody knows any more what the copies on a node do.
-    pub async fn mark_unknown(&self, node: &str, why: &str) {
-        futures::stream::iter(self.assignments.on_node(node))
-            .for_each_concurrent(WRITES_AT_ONCE, |name| async move {
-                if let Err(error) = self.forget(&name, why).await {
-                    tracing::error!(%name, %error, "cannot mark a workload as unknown");
-                }
-            })
-            .await;
-    }
-
-    async fn take_one(&self, agent: &str, state: InstanceState) {
-        let Some(placed) = self.assignments.placed(&state.id) else {
-            // The copy is gone from the store: the agent has its word, nobody else needs it.
-            return;
-        };
-        if placed.node != agent {
-            tracing::warn!(agent, instance = %placed.name, "an agent spoke of another's workload");
-            return;
-        }
-        let Some(status) = state.status else { return };
-        if let Err(error) = self.write(&placed, status).await {
-            tracing::error!(agent, instance = %placed.name, %error, "cannot store a state");
-        }
-    }
-
-    async fn write(&self, placed: &Placed, status: WorkloadInstanceStatus) -> Result<(), Error> {
-        if status.state == "Removed" && placed.removing {
-            return ignore_gone(release(&self.instances, &placed.name, AGENT_FINALIZER).await);
-        }
-        let event = worth_an_event(&status);
-        let message = status.message.clone();
-        let written = self.instances.write_status(&instance(&placed.name, status)).await;
-        match written {
-            Ok(applied) if applied.outcome == Outcome::Changed => {
-                if let Some((severity, reason)) = event {
-                    let written = applied.object.object();
-                    let regarding = reference(written.map_err(|e| Error::Internal(e.to_string()))?);
-                    self.recorder.record(Happening { regarding, severity, reason, message }).await;
-                }
-                Ok(())
+    /// The last word about each copy that the agent may speak of.
+    fn of_its_own<'a>(&self, agent: &str, states: &'a InstanceStates) -> Vec<Said<'a>> {
+        let mut said: IndexMap<&str, Said<'a>> = IndexMap::with_capacity(states.states.len());
+        for state in &states.states {
+            let Some(placed) = self.assignments.placed(&state.id) else {
+                // The copy is gone from the store: the agent has its word, nobody else needs it.
+                continue;
+            };
+            if placed.node != agent {
+                tracing::warn!(agent, instance = %placed.name, "an agent spoke of another's workload");
+                continue;
             }
-            other => ignore_gone(other.map(|_| ())),
+            let Some(status) = &state.status else { continue };
+            let id = state.id.as_str();
+            said.insert(id, Said { id, placed, status });
         }
+        said.into_values().collect()
     }
 
-    async fn forget(&self, name: &ObjectName, why: &str) -> Result<(), Error> {
-        let Some(found) = self.instances.find(name).await? else { return Ok(()) };
-        let mut status = found.status.unwrap_or_default();
-        if status.state == "Succeeded" {
-            return Ok(());
+    async fn store(&self, agent: &str, said: &[Said<'_>]) -> Result<(), Error> {
+        let writes: Vec<_> = said.iter().map(Said::write).collect();
+        let outcomes = self.writes.all(&self.instances, &writes).await;
+        let mut stored = Ok(());
+        for (said, outcome) in said.iter().zip(outcomes) {
+            match outcome {
+                Ok(Outcome::Changed) => self.tell(said),
+                Ok(_) | Err(Error::NotFound { .. } | Error::ProjectNotFound { .. }) => {}
+                Err(error) if error.retryable() => stored = Err(error),
+                Err(error) => {
+                    // The same word again would be refused again.
+                    tracing::error!(agent, instance = %said.placed.name, %error, "cannot store a state");
+                }
+            }
         }
-        status.state = "Failed".into();
-        status.reason = "Unknown".into();
-        status.message = why.to_owned();
-        status.pid = None;
-        ignore_gone(self.instances.write_status(&instance(name, status)).await.map(|_| ()))
+        stored
+    }
+
+    fn tell(&self, said: &Said<'_>) {
+        let Some((severity, reason)) = worth_an_event(said.status) else { return };
+        let message = in_words(reason, &said.placed, said.status);
+        let ObjectName { project, name } = said.placed.name.clone();
+        let kind = self.instances.kind();
+        let regarding = ObjectReference {
+            api_version: Some(kind.api_version().to_owned()),
+            kind: Some(kind.kind().to_owned()),
+            project: Some(project),
+            name: Some(name),
+            uid: Some(said.id.to_owned()),
+        };
+        self.telling.tell(Happening { regarding, severity, reason, message });
+    }
+}
+
+impl Said<'_> {
+    fn write(&self) -> Write<WorkloadInstance> {
+        let Placed { name, removing, .. } = &self.placed;
+        if self.status.state == "Removed" && *removing {
+            return Write::Release(name.clone(), AGENT_FINALIZER);
+        }
+        Write::Apply(instance(name, self.status.clone()), ApplyOptions::status())
     }
 }
 
@@ -111,6 +133,24 @@ fn worth_an_event(status: &WorkloadInstanceStatus) -> Option<(Severity, &'static
     }
 }
 
+/// An event as people read it: which copy, where, and what the agent says about it.
+fn in_words(reason: &str, placed: &Placed, status: &WorkloadInstanceStatus) -> String {
+    let Placed { node, name, .. } = placed;
+    let name = &name.name;
+    let what = match reason {
+        "Started" => format!("{name} runs on node {node}"),
+        "Restarted" => format!("{name} runs again on node {node}, restart {}", status.restarts),
+        "Succeeded" => format!("{name} has done its work on node {node}"),
+        "StartingFailed" => format!("{name} cannot start on node {node}"),
+        "Exited" => format!("{name} ended on node {node} and will be started again"),
+        _ => format!("{name} failed on node {node}"),
+    };
+    match status.message.as_str() {
+        "" => what,
+        why => format!("{what}: {why}"),
+    }
+}
+
 fn instance(name: &ObjectName, status: WorkloadInstanceStatus) -> WorkloadInstance {
     let ObjectName { project, name } = name.clone();
     let metadata = ObjectMeta { name, project, ..ObjectMeta::default() };
@@ -121,12 +161,40 @@ fn instance(name: &ObjectName, status: WorkloadInstanceStatus) -> WorkloadInstan
     }
 }
 
-fn reference(object: &orrery_api::Object) -> ObjectReference {
-    ObjectReference {
-        api_version: Some(object.kind().api_version().to_owned()),
-        kind: Some(object.kind().kind().to_owned()),
-        project: Some(object.project().to_owned()),
-        name: Some(object.name().to_owned()),
-        uid: Some(object.uid().to_owned()),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(state: &str, reason: &str, restarts: i64, message: &str, expect: Option<&str>) {
+        let placed = Placed {
+            node: "edge-1".into(),
+            name: ObjectName::new("shop", "web-1"),
+            removing: false,
+        };
+        let status = WorkloadInstanceStatus {
+            state: state.into(),
+            reason: reason.into(),
+            restarts,
+            message: message.into(),
+            ..WorkloadInstanceStatus::default()
+        };
+        let told = worth_an_event(&status);
+        let told =
+            told.map(|(_, reason)| format!("{reason}: {}", in_words(reason, &placed, &status)));
+        assert_eq!(told.as_deref(), expect);
+    }
+
+    #[test]
+    fn events_say_which_copy_and_where() {
+        check("Running", "", 0, "", Some("Started: web-1 runs on node edge-1"));
+        check("Running", "", 4, "", Some("Restarted: web-1 runs again on node edge-1, restart 4"));
+        check("Succeeded", "", 0, "", Some("Succeeded: web-1 has done its work on node edge-1"));
+        let said = "StartingFailed: web-1 cannot start on node edge-1: no such file";
+        check("Pending", "StartingFailed", 0, "no such file", Some(said));
+        let said = "Failed: web-1 failed on node edge-1: exit code 3";
+        check("Failed", "ExecFailed", 0, "exit code 3", Some(said));
+        check("Pending", "Starting", 0, "", None);
+        check("Stopping", "Requested", 0, "", None);
     }
 }

@@ -7,11 +7,10 @@ use super::placement::{Amounts, Seat};
 use super::plan::Surroundings;
 use super::volumes::{anchors, registered};
 use super::{AGENT_FINALIZER, INSTANCES_FINALIZER, plan, summary};
+use crate::writes::{Write, Writes};
 use async_trait::async_trait;
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
-use orrery_api::Object;
 use orrery_hub::artifacts::Artifacts;
 use orrery_hub::{ApplyOptions, Clock, Error, Hub, ObjectName, Precondition, Resources};
 use orrery_proto::apps::v1::{Workload, WorkloadInstance};
@@ -30,8 +29,14 @@ use tokio::time::Instant;
 const SUMMARY_EVERY: Duration = Duration::from_millis(250);
 const SUMMARIES_AT_ONCE: u32 = 4;
 
-/// Copies of one workload that are written at once.
+/// Copies of one workload that are written at once, and how many such parts are under way: while one
+/// waits for the disk, the next one is prepared.
 const WRITES_AT_ONCE: usize = 64;
+const PARTS_AT_ONCE: usize = 2;
+
+/// How long the first words about new copies are left to their agents: a workload that starts at once
+/// is summed up once.
+pub(super) const FIRST_WORDS: Duration = Duration::from_millis(250);
 
 /// What the watches of the fleet have told.
 #[derive(Clone)]
@@ -54,6 +59,7 @@ pub struct WorkloadReconciler {
     views: Views,
     told: Told,
     artifacts: Artifacts,
+    writes: Writes,
     clock: Arc<dyn Clock>,
     pace: Pace<ObjectName>,
 }
@@ -67,6 +73,7 @@ impl WorkloadReconciler {
             views,
             told: Told::default(),
             artifacts: Artifacts::new(hub.clone()),
+            writes: Writes::new(hub),
             clock: hub.clock().clone(),
             pace: Pace::new(SUMMARY_EVERY, SUMMARIES_AT_ONCE),
         })
@@ -137,22 +144,6 @@ impl WorkloadReconciler {
         Ok(first.map(|(name, _)| name.name.clone()))
     }
 
-    /// Writes first words, unless the agent was quicker.
-    async fn introduce(&self, instance: &WorkloadInstance) -> Result<(), Error> {
-        let metadata = instance.metadata.clone().unwrap_or_default();
-        let revision = metadata.resource_version.parse().map_err(|_| {
-            Error::Internal(format!("{} has no revision after it was read", metadata.name))
-        })?;
-        let object = Object::from_typed(self.instances.kind(), instance)
-            .map_err(|error| Error::Internal(format!("cannot write an instance: {error}")))?;
-        let precondition = Precondition::At(revision);
-        let options = ApplyOptions { precondition, ..ApplyOptions::status() };
-        match self.instances.accessor().apply(object, options).await {
-            Err(Error::Conflict { .. }) => Ok(()),
-            other => ignore_gone(other.map(|_| ())),
-        }
-    }
-
     /// Plans, and speaks for the room that new copies need before anybody else can plan with it.
     async fn plan(
         &self,
@@ -174,40 +165,84 @@ impl WorkloadReconciler {
     }
 
     async fn carry_out(&self, key: &ObjectName, plan: &plan::Plan) -> Result<(), Error> {
-        let project = key.project.as_str();
-        side_by_side(plan.create.iter().map(|copy| self.create(project, copy).boxed())).await?;
-        side_by_side(plan.update.iter().map(|copy| self.update(copy).boxed())).await?;
-        side_by_side(plan.introduce.iter().map(|copy| self.introduce(copy).boxed())).await?;
-        side_by_side(plan.delete.iter().map(|name| self.delete(key, name).boxed())).await?;
-        side_by_side(plan.release.iter().map(|name| self.release(project, name).boxed())).await
-    }
-
-    async fn update(&self, copy: &WorkloadInstance) -> Result<(), Error> {
-        self.instances.apply(copy).await.map(|_| ())
-    }
-
-    async fn delete(&self, workload: &ObjectName, name: &str) -> Result<(), Error> {
-        self.instances.delete(&ObjectName::new(&workload.project, name)).await?;
-        self.told.note(workload, name);
-        Ok(())
-    }
-
-    async fn release(&self, project: &str, name: &str) -> Result<(), Error> {
-        let name = ObjectName::new(project, name);
-        ignore_gone(release(&self.instances, &name, AGENT_FINALIZER).await)
-    }
-
-    /// Makes a copy; what was kept free for one that cannot be made is free again.
-    async fn create(&self, project: &str, copy: &WorkloadInstance) -> Result<(), Error> {
-        match self.instances.create_with_status(copy).await {
-            Ok(()) | Err(Error::AlreadyExists { .. }) => Ok(()),
-            Err(error) => {
-                if let Some((name, _)) = reservation(copy) {
-                    self.views.ledger.give_back(&ObjectName::new(project, name));
-                }
-                Err(error)
-            }
+        self.create(key, &plan.create).await?;
+        let update = |copy: &WorkloadInstance| Write::Apply(copy.clone(), ApplyOptions::default());
+        self.write(plan.update.iter().map(update)).await.into_iter().collect::<Result<(), _>>()?;
+        self.introduce(&plan.introduce).await?;
+        let delete = |name: &String| Write::Delete(ObjectName::new(&key.project, name));
+        let deleted = self.write(plan.delete.iter().map(delete)).await;
+        for (name, outcome) in plan.delete.iter().zip(deleted) {
+            ignore_gone(outcome)?;
+            self.told.note(key, name);
         }
+        let release =
+            |name: &String| Write::Release(ObjectName::new(&key.project, name), AGENT_FINALIZER);
+        let released = self.write(plan.release.iter().map(release)).await;
+        released.into_iter().try_for_each(ignore_gone)
+    }
+
+    /// Makes copies; what was kept free for those that cannot be made is free again. All is tried; the
+    /// first failure is told.
+    async fn create(&self, key: &ObjectName, copies: &[WorkloadInstance]) -> Result<(), Error> {
+        let options = ApplyOptions { with_status: true, ..ApplyOptions::create() };
+        let create = |copy: &WorkloadInstance| Write::Apply(copy.clone(), options.clone());
+        let outcomes = self.write(copies.iter().map(create)).await;
+        let mut first = Ok(());
+        for (copy, outcome) in copies.iter().zip(outcomes) {
+            let Err(error) = outcome else { continue };
+            if matches!(error, Error::AlreadyExists { .. }) {
+                continue;
+            }
+            if let Some((name, _)) = reservation(copy) {
+                self.views.ledger.give_back(&ObjectName::new(&key.project, name));
+            }
+            first = first.and(Err(error));
+        }
+        first
+    }
+
+    /// Writes first words, unless the agent was quicker.
+    async fn introduce(&self, copies: &[WorkloadInstance]) -> Result<(), Error> {
+        let writes = copies.iter().cloned().map(status_if_unchanged);
+        let writes: Vec<_> = writes.collect::<Result<_, _>>()?;
+        let introduced = self.write(writes.into_iter()).await;
+        introduced.into_iter().try_for_each(|outcome| match outcome {
+            Err(Error::Conflict { .. }) => Ok(()),
+            other => ignore_gone(other),
+        })
+    }
+
+    /// Writes copies, many in one commit; the outcomes are in their order.
+    async fn write(
+        &self,
+        writes: impl Iterator<Item = Write<WorkloadInstance>>,
+    ) -> Vec<Result<(), Error>> {
+        let writes: Vec<_> = writes.collect();
+        let parts = writes.chunks(WRITES_AT_ONCE);
+        let parts = parts.map(|part| self.writes.all(&self.instances, part).boxed());
+        let outcomes = stream::iter(parts.collect::<Vec<_>>()).buffered(PARTS_AT_ONCE);
+        let outcomes = outcomes.flat_map(stream::iter).map(|outcome| outcome.map(|_| ()));
+        outcomes.collect().await
+    }
+
+    /// Tells the sum of the copies, if it is another than what is told.
+    async fn summarize(
+        &self,
+        key: &ObjectName,
+        workload: &Workload,
+        copies: &[WorkloadInstance],
+        plan: &plan::Plan,
+    ) -> Result<(), Error> {
+        let status = summary::summarize(workload, copies, plan, self.clock.now());
+        if workload.status.as_ref() == Some(&status) {
+            return Ok(());
+        }
+        let metadata = named(&key.project, &key.name);
+        let next = Workload { metadata, status: Some(status), ..Workload::default() };
+        let told = self.writes.one(&self.workloads, Write::Apply(next, ApplyOptions::status()));
+        ignore_gone(told.await.map(|_| ()))?;
+        self.pace.told(key, Instant::now());
+        Ok(())
     }
 }
 
@@ -234,13 +269,11 @@ impl Reconciler<ObjectName> for WorkloadReconciler {
             ignore_gone(release(&self.workloads, key, INSTANCES_FINALIZER).await)?;
             return Ok(Next::AwaitChange);
         }
-        let status = summary::summarize(&workload, &copies, &plan, self.clock.now());
-        if workload.status.as_ref() != Some(&status) {
-            let metadata = named(&key.project, &key.name);
-            let next = Workload { metadata, status: Some(status), ..Workload::default() };
-            ignore_gone(self.workloads.write_status(&next).await.map(|_| ()))?;
-            self.pace.told(key, Instant::now());
+        if !plan.create.is_empty() {
+            // They are told as changes, and so is what their agents say of them.
+            return Ok(Next::After(FIRST_WORDS));
         }
+        self.summarize(key, &workload, &copies, &plan).await?;
         Ok(Next::AwaitChange)
     }
 }
@@ -250,16 +283,6 @@ fn at_rest(workload: &Workload) -> bool {
     let Some(metadata) = &workload.metadata else { return false };
     let observed = workload.status.as_ref().map(|status| status.observed_generation);
     metadata.deletion_timestamp.is_none() && observed == Some(metadata.generation)
-}
-
-/// Does all of it, much at once: the store groups what is written together into one durable commit.
-/// All is tried; the first failure is told.
-async fn side_by_side(
-    work: impl Iterator<Item = BoxFuture<'_, Result<(), Error>>>,
-) -> Result<(), Error> {
-    let work: Vec<_> = work.collect();
-    let outcomes: Vec<_> = stream::iter(work).buffer_unordered(WRITES_AT_ONCE).collect().await;
-    outcomes.into_iter().collect()
 }
 
 fn reservation(
@@ -276,6 +299,18 @@ pub(crate) async fn release<T: prost::Message + prost::Name + Default>(
 ) -> Result<(), Error> {
     let without = |meta: &mut ObjectMeta| meta.finalizers.retain(|held| held != finalizer);
     resources.update_meta(name, without).await.map(|_| ())
+}
+
+/// Writes the status of a copy if it is still as it was read.
+pub(crate) fn status_if_unchanged(
+    copy: WorkloadInstance,
+) -> Result<Write<WorkloadInstance>, Error> {
+    let metadata = copy.metadata.clone().unwrap_or_default();
+    let revision = metadata.resource_version.parse().map_err(|_| {
+        Error::Internal(format!("{} has no revision after it was read", metadata.name))
+    })?;
+    let precondition = Precondition::At(revision);
+    Ok(Write::Apply(copy, ApplyOptions { precondition, ..ApplyOptions::status() }))
 }
 
 /// What is gone already needs nothing more.

@@ -9,6 +9,7 @@ pub mod plan;
 pub mod rollout;
 pub mod summary;
 pub mod uploads;
+pub mod urgency;
 pub mod validate;
 pub mod volumes;
 pub mod watches;

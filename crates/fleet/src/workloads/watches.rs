@@ -4,6 +4,7 @@ use super::files::FileUsers;
 use super::graph::Graph;
 use super::ledger::Ledger;
 use super::placement::{Amounts, Seat};
+use super::urgency;
 use super::volumes::mounted;
 use orrery_hub::{Error, Hub, ObjectName};
 use orrery_proto::apps::v1::{Workload, WorkloadInstance, WorkloadInstanceSpec};
@@ -12,6 +13,7 @@ use orrery_proto::infra::v1::Node;
 use orrery_proto::storage::v1::{StorageController, Volume};
 use orrery_runtime::{Change, Controller, KeyQueue, Reflector, View};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The index key of every workload that is placed by labels: nodes that change concern them.
 const BY_SELECTOR: &str = "by selector";
@@ -63,14 +65,15 @@ impl Watches {
         let feed = users.clone();
         self.workloads.on_change(move |change| {
             feed.take(change);
-            queue.add(change.name.clone());
+            look(&queue, change.name.clone(), urgency::of_workload(change));
             graph.take(change).into_iter().for_each(|concerned| queue.add(concerned));
         });
         let queue = controller.queue();
         self.instances.on_change(move |change| {
             let workload = |instance: &Arc<WorkloadInstance>| owner(&change.name, instance);
+            let wait = urgency::of_copy(change);
             for key in change.old.iter().chain(&change.new).filter_map(workload) {
-                queue.add(key);
+                look(&queue, key, wait);
             }
             // Room that became free is for those who wait for some.
             ledger.take(change).into_iter().for_each(|starved| queue.add(starved));
@@ -133,6 +136,14 @@ impl Watches {
     /// Who has files of their own; filled by the watch over workloads.
     pub fn file_users(&self) -> Arc<FileUsers> {
         self.file_users.clone()
+    }
+}
+
+/// Has a workload looked at: now, or within some time.
+fn look(queue: &KeyQueue<ObjectName>, workload: ObjectName, wait: Option<Duration>) {
+    match wait {
+        None => queue.add(workload),
+        Some(wait) => queue.add_within(workload, wait),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What broke a peer of ours, one test each. (The sixth, a back-off that wrapped to zero, is a
 //! property of the agent's plan: `never_zero_never_too_long_and_growing`.)
+use crate::relay::{Line, relay};
 use crate::workloads::{apply, mk_workload, shop, state};
 use futures::future::join_all;
 use orrery_client::{Commander, Endpoint, Error};
@@ -12,10 +13,8 @@ use orrery_proto::infra::v1::Node;
 use orrery_testkit::agent::FakeAgent;
 use orrery_testkit::world::{World, WorldOptions};
 use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::time::Duration;
-use tokio::io::AsyncWriteExt as _;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 const AGENTS: usize = 1000;
@@ -190,48 +189,6 @@ async fn an_agent_that_wants_more_than_it_may() {
     world.stop().await;
 }
 
-/// Passes bytes on in both directions, until the cable is pulled: then nothing moves any more, and
-/// nobody is told.
-async fn relay(to: SocketAddr, pulled: watch::Receiver<bool>) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        while let Ok((client, _)) = listener.accept().await {
-            let server = TcpStream::connect(to).await.unwrap();
-            let (client, server) = (client.into_split(), server.into_split());
-            tokio::spawn(pass_on(client.0, server.1, pulled.clone()));
-            tokio::spawn(pass_on(server.0, client.1, pulled.clone()));
-        }
-    });
-    address
-}
-
-async fn cut(pulled: &mut watch::Receiver<bool>) {
-    // The sender lives as long as the test.
-    let _ = pulled.wait_for(|pulled| *pulled).await;
-}
-
-async fn pass_on(
-    mut from: tokio::net::tcp::OwnedReadHalf,
-    mut to: tokio::net::tcp::OwnedWriteHalf,
-    mut pulled: watch::Receiver<bool>,
-) {
-    use tokio::io::AsyncReadExt as _;
-    let mut buffer = vec![0; 64 << 10];
-    loop {
-        let len = tokio::select! {
-            read = from.read(&mut buffer) => read.unwrap_or(0),
-            () = cut(&mut pulled) => {
-                // Both sockets stay open.
-                return std::future::pending().await;
-            }
-        };
-        if len == 0 || to.write_all(&buffer[..len]).await.is_err() {
-            return;
-        }
-    }
-}
-
 /// 7. A pulled cable is noticed by both sides.
 ///
 /// proves: AGT-11, AGT-14
@@ -240,7 +197,8 @@ async fn a_pulled_cable() {
     let world = World::start().await;
     let (pull, pulled) = watch::channel(false);
     let server = world.url.trim_start_matches("http://").parse().unwrap();
-    let relay = relay(server, pulled).await;
+    let line = Line { pulled, bytes: 64 << 10, pause: Duration::ZERO };
+    let relay = relay(server, line).await;
     let endpoint = Endpoint::new(&format!("http://{relay}"), None).unwrap();
     assert!(endpoint.server().contains(&relay.to_string()));
     let mut agent = FakeAgent::connect(&endpoint, "edge-1").await.unwrap();

@@ -6,6 +6,8 @@ mod commanders;
 mod dependencies;
 mod files;
 mod placement;
+mod relay;
 mod rollout;
+mod states;
 mod talks;
 mod workloads;

@@ -33,8 +33,8 @@ struct Tellings {
 }
 
 impl Limiter {
-    /// How many happenings to tell of now, this one among them; `None` means not now.
-    pub fn take(&mut self, uid: &str, reason: &'static str, now: i64) -> Option<i64> {
+    /// How many happenings to tell of now, these among them; `None` means not now.
+    pub fn take(&mut self, uid: &str, reason: &'static str, times: i64, now: i64) -> Option<i64> {
         if RESOURCES_MAX <= self.resources.len() && !self.resources.contains_key(uid) {
             self.forget(now);
         }
@@ -42,13 +42,13 @@ impl Limiter {
         let tellings = self.resources.entry(uid.to_owned()).or_insert_with(fresh);
         tellings.refill(now);
         if tellings.left <= 0 {
-            LIMITED.fetch_add(1, Ordering::Relaxed);
+            LIMITED.fetch_add(times.unsigned_abs(), Ordering::Relaxed);
             let untold = tellings.untold.entry(reason).or_default();
-            *untold = untold.saturating_add(1);
+            *untold = untold.saturating_add(times);
             return None;
         }
         tellings.left -= 1;
-        Some(tellings.untold.remove(reason).unwrap_or_default().saturating_add(1))
+        Some(tellings.untold.remove(reason).unwrap_or_default().saturating_add(times))
     }
 
     /// Forgets resources that have all their tellings back; or everything, where none has.
@@ -78,17 +78,22 @@ mod tests {
     #[test]
     fn what_happens_too_often_is_counted_and_told_later() {
         let mut limiter = Limiter::default();
-        let told = (0..100).filter(|_| limiter.take("loud", "Restarted", 0).is_some()).count();
+        let told = (0..100).filter(|_| limiter.take("loud", "Restarted", 1, 0).is_some()).count();
         assert_eq!(told, 25);
-        assert_eq!(limiter.take("quiet", "Restarted", 0), Some(1), "others are told of");
-        assert_eq!(limiter.take("loud", "Restarted", 59), None);
+        assert_eq!(limiter.take("quiet", "Restarted", 1, 0), Some(1), "others are told of");
+        assert_eq!(limiter.take("loud", "Restarted", 1, 59), None);
         assert_eq!(
-            limiter.take("loud", "Stopped", 60),
+            limiter.take("loud", "Stopped", 1, 60),
             Some(1),
             "another reason has its own count"
         );
-        assert_eq!(limiter.take("loud", "Restarted", 120), Some(77), "nothing is lost");
-        assert_eq!(limiter.take("loud", "Restarted", 121), None);
+        assert_eq!(limiter.take("loud", "Restarted", 1, 120), Some(77), "nothing is lost");
+        assert_eq!(limiter.take("loud", "Restarted", 5, 121), None);
+        assert_eq!(
+            limiter.take("loud", "Restarted", 2, 180),
+            Some(7),
+            "many at once count as many"
+        );
         assert!(76 <= limited());
     }
 
@@ -96,7 +101,7 @@ mod tests {
     fn it_does_not_grow_without_bound() {
         let mut limiter = Limiter::default();
         for number in 0..3 * RESOURCES_MAX {
-            limiter.take(&number.to_string(), "Made", 0);
+            limiter.take(&number.to_string(), "Made", 1, 0);
         }
         assert!(limiter.resources.len() <= RESOURCES_MAX);
     }

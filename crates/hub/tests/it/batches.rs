@@ -59,3 +59,41 @@ async fn nothing_of_a_batch_is_written_when_any_of_it_changed() {
         assert!(world.names(ListOptions::default()).await.contains(&"d".to_owned()));
     }
 }
+
+/// A batch that creates one object.
+async fn creating(world: &World, name: &str, image: &str) -> Batch {
+    let batch = Batch::new();
+    let create = ApplyOptions { batch: Some(batch.clone()), ..ApplyOptions::create() };
+    world.apply(world.gizmo(name, json!({"image": image})), create).await.expect("prepared");
+    batch
+}
+
+#[tokio::test]
+async fn batches_become_one_where_they_fit() {
+    let world = World::new().await;
+    let all = Batch::new();
+    assert!(all.absorb(&creating(&world, "a", "a").await), "the first one fits");
+    let guards = all.len() - 1;
+    assert!(all.absorb(&creating(&world, "b", "b").await), "another object");
+    assert_eq!(all.len(), 2 + guards, "what both check alike is checked once");
+    let twice = creating(&world, "b", "c").await;
+    assert!(!all.absorb(&twice), "the same object");
+    assert_eq!((all.len(), twice.len()), (2 + guards, 1 + guards), "nothing moved");
+    let large = "x".repeat(600 << 10);
+    assert!(all.absorb(&creating(&world, "c", &large).await), "there is room");
+    assert!(!all.absorb(&creating(&world, "d", &large).await), "not for another one of this size");
+    let committed = world.hub.commit(all).await.expect("nobody was faster");
+    assert_eq!(world.names(ListOptions::default()).await, ["a", "b", "c"]);
+    for name in ["a", "b", "c"] {
+        assert_eq!(revision(&world.get(name).await), committed);
+    }
+    let refused = world.hub.commit(twice).await.expect_err("b is there by now");
+    assert!(matches!(refused, Error::Conflict { .. }), "{refused}");
+    let (many, mut taken) = (Batch::new(), 0);
+    for number in 0..150 {
+        let next = creating(&world, &format!("n-{number}"), "n").await;
+        taken += usize::from(many.absorb(&next));
+    }
+    assert_eq!(taken, 100 - guards, "as many operations as a commit may have");
+    world.hub.commit(many).await.expect("nobody was faster");
+}

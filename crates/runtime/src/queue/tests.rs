@@ -53,8 +53,48 @@ async fn a_change_brings_a_delayed_key_forward() {
     assert_eq!(queue.next_due(), None, "the old delay is gone");
 }
 
+#[tokio::test]
+async fn what_can_wait_is_looked_at_once_and_after_what_cannot() {
+    let (mut queue, mut now) = queue();
+    assert!(queue.add_within(1, now + SECOND), "the first to be due");
+    assert!(!queue.add_within(1, now + 2 * SECOND), "it is looked at earlier anyway");
+    assert!(!queue.add_within(2, now + SECOND * 3 / 2));
+    assert_eq!((queue.take(now), queue.len()), (None, 2));
+    now += 2 * SECOND;
+    queue.add(3);
+    queue.add(2);
+    assert_eq!(queue.take(now), Some(3), "new wishes go first");
+    assert_eq!(queue.take(now), Some(2), "it was brought forward");
+    assert_eq!(queue.take(now), Some(1));
+    assert_eq!(queue.take(now), None, "nothing is done twice");
+    queue.add_within(1, now + 4 * SECOND);
+    queue.add_within(1, now + SECOND);
+    queue.done(1, Done::After(2 * SECOND), now, 0.0);
+    assert_eq!(queue.next_due(), Some(now + SECOND), "what changed in flight is not lost");
+    queue.add_within(2, now + SECOND);
+    queue.add(2);
+    queue.done(2, Done::AwaitChange, now, 0.0);
+    assert_eq!(queue.take(now), Some(2), "the urgent word counts");
+}
+
+#[tokio::test]
+async fn what_waits_gets_its_share_of_a_busy_queue() {
+    let (mut queue, now) = queue();
+    queue.add_within(200, now);
+    let mut before = 0;
+    for key in 0..100 {
+        queue.add(key);
+        if queue.take(now) == Some(200) {
+            break;
+        }
+        before += 1;
+    }
+    assert!(before < SHARE_OF_DUE, "{before} came before it");
+}
+
 #[derive(Clone, Debug)]
 enum Step {
+    AddWithin(u8, u8),
     Add(u8),
     Take,
     Done(usize, u8),
@@ -64,6 +104,7 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         (0..5u8).prop_map(Step::Add),
+        (0..5u8, 0..30u8).prop_map(|(key, seconds)| Step::AddWithin(key, seconds)),
         Just(Step::Take),
         (any::<usize>(), 0..3u8).prop_map(|(which, how)| Step::Done(which, how)),
         (0..20u8).prop_map(Step::Advance),
@@ -84,6 +125,10 @@ proptest! {
         for step in steps {
             match step {
                 Step::Add(key) => { queue.add(key); owed.insert(key); }
+                Step::AddWithin(key, seconds) => {
+                    queue.add_within(key, now + u32::from(seconds) * SECOND);
+                    owed.insert(key);
+                }
                 Step::Take => if let Some(key) = queue.take(now) {
                     prop_assert!(!flying.contains(&key));
                     owed.remove(&key);

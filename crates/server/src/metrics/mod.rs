@@ -46,6 +46,10 @@ impl Metrics {
         reading::counter(&mut registry, "orrery_hub_events_limited", help, || {
             u32::try_from(orrery_hub::events::limited()).ok().map(f64::from)
         });
+        let help = "Happenings of copies that are not told, because too many waited";
+        reading::counter(&mut registry, "orrery_fleet_events_dropped", help, || {
+            u32::try_from(orrery_fleet::agents::telling::dropped()).ok().map(f64::from)
+        });
         Self { registry: Mutex::new(registry), requests, leader }
     }
 
