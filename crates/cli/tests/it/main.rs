@@ -3,6 +3,7 @@
 mod artifacts;
 mod backup;
 mod bad_input;
+mod ceph;
 mod changes;
 mod chaos;
 mod dependencies;

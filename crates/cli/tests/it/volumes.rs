@@ -30,11 +30,11 @@ impl Site {
         Process(command.spawn().unwrap())
     }
 
-    fn run(&self, arguments: &[&str]) -> String {
+    pub fn run(&self, arguments: &[&str]) -> String {
         self.home.orrery(&[arguments, &["--server", &self.url, "-p", "shop"]].concat()).good()
     }
 
-    fn apply(&self, text: &str) {
+    pub fn apply(&self, text: &str) {
         let file = self.home.write("manifest.yaml", text);
         let file = file.to_str().unwrap();
         self.home.orrery(&["apply", "-f", file, "--server", &self.url]).good();
@@ -42,7 +42,7 @@ impl Site {
 
     /// Waits until a field of a resource reads so.
     #[track_caller]
-    fn reads(&self, resource: &str, path: &str, wanted: &str) {
+    pub fn reads(&self, resource: &str, path: &str, wanted: &str) {
         let path = format!("jsonpath={{{path}}}");
         let get = ["get", resource, "-o", &path, "--server", &self.url, "-p", "shop"];
         let mut last = String::new();
@@ -199,4 +199,64 @@ fn a_volume_whose_host_is_away_is_deleted_when_people_say_so() {
     until("it is forgotten", || {
         site.run(&["get", "volumes", "-o", "name"]).trim().is_empty().then_some(())
     });
+}
+
+/// proves: VOL-08
+#[test]
+fn a_snapshot_outlives_its_volume_and_becomes_a_volume_again() {
+    let site = Site::start();
+    let _controller = site.controller("host-1");
+    let _agent = site.agent("host-1");
+    let snapshot = |name: &str, policy: &str| {
+        format!(
+            "
+---
+apiVersion: storage.orrery.dev/v1
+kind: VolumeSnapshot
+metadata: {{name: {name}, project: shop}}
+spec: {{volume: data, deletionPolicy: {policy}}}
+"
+        )
+    };
+    site.apply(&(PROJECT.to_owned() + &snapshot("early", "delete")));
+    site.reads("volumesnapshot/early", ".status.reason", "VolumeNotReady");
+    site.writer("one");
+    site.reads("volumesnapshot/early", ".status.state", "Ready");
+    site.until_logged("writer", &["one"]);
+    site.apply(&(snapshot("nightly", "delete") + &snapshot("archive", "keep")));
+    site.reads("volumesnapshot/nightly", ".status.state", "Ready");
+    site.reads("volumesnapshot/archive", ".status.size", "32Mi");
+    until("the volume knows what it leaves behind", || {
+        let impact = site.run(&["get", "volume", "data", "-o", "jsonpath={.status.impact}"]);
+        impact.contains("keeps the volume snapshots archive, early, nightly").then_some(())
+    });
+
+    site.run(&["delete", "workload", "writer"]);
+    site.run(&["delete", "volume", "data"]);
+    site.reads("volumesnapshot/nightly", ".status.state", "Ready");
+    site.apply(
+        "
+apiVersion: storage.orrery.dev/v1
+kind: Volume
+metadata: {name: data, project: shop}
+spec: {size: 48Mi, source: {snapshot: nightly}}
+",
+    );
+    site.writer("two");
+    site.until_logged("writer", &["one", "two"]);
+
+    let images = || {
+        let names = std::fs::read_dir(site.home.path("host-1/images")).unwrap();
+        let snapshot = |name: &String| name.ends_with(".snap");
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(snapshot).count()
+    };
+    assert_eq!(images(), 3);
+    site.run(&["delete", "volumesnapshot", "early", "nightly", "archive"]);
+    assert_eq!(images(), 1, "the one that is to be kept");
+    let said = site.run(&["events"]);
+    assert!(said.contains("deleted without its data: 32Mi stay on host-1"), "{said}");
+    site.apply(&snapshot("lost", "delete").replace("volume: data", "volume: nobody"));
+    site.reads("volumesnapshot/lost", ".status.reason", "NoVolume");
+    site.run(&["delete", "volumesnapshot", "lost"]);
 }

@@ -99,8 +99,8 @@ proptest! {
         let (drops, releases) = (step == Step::Drop, matches!(step, Step::Release(_)));
         let takes = matches!(step, Step::Take | Step::Place { .. });
         prop_assert_eq!(drops || releases, going);
-        prop_assert!(!(drops && keep));
-        prop_assert!(!(takes && size > 0));
-        prop_assert!(!(releases && placed && !keep && !away));
+        prop_assert!(!drops || !keep);
+        prop_assert!(!takes || size == 0);
+        prop_assert!(!releases || !placed || keep || away);
     }
 }

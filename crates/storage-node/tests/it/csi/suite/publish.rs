@@ -37,7 +37,7 @@ pub async fn validation_needs_a_use(suite: &Suite) {
 pub async fn a_use_is_confirmed(suite: &Suite) {
     let id = suite.create("validated").await;
     let found = validate(suite, &id, vec![suite.access.clone()]).await.unwrap();
-    assert_eq!(found.confirmed.unwrap().volume_capabilities, [suite.access.clone()]);
+    assert_eq!(found.confirmed.unwrap().volume_capabilities, vec![suite.access.clone()]);
 }
 
 pub async fn what_is_not_there_is_not_validated(suite: &Suite) {
