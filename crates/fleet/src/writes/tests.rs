@@ -96,7 +96,7 @@ async fn writers_at_the_same_moment_all_get_their_answer() {
         let (own, its_secrets) = (writes.clone(), secrets.clone());
         writers.spawn(async move {
             let created = own.one(&its_secrets, create(&format!("own-{number}"))).await;
-            let name = if number % 40 == 0 { "shared" } else { "own-0" };
+            let name = if number % 40 == 0 { "shared" } else { "other" };
             let changed = own.one(&its_secrets, change(name, "x")).await;
             (created, changed)
         });
@@ -104,10 +104,14 @@ async fn writers_at_the_same_moment_all_get_their_answer() {
         lost.abort();
     }
     for (created, changed) in writers.join_all().await {
-        assert!(matches!(created, Ok(Outcome::Created)), "{created:?}");
+        // Whoever committed for it may have gone away before it could say so.
+        let made = matches!(created, Ok(Outcome::Created) | Err(Error::AlreadyExists { .. }));
+        assert!(made, "{created:?}");
         assert!(changed.is_ok(), "{changed:?}");
     }
-    assert!(401 <= secrets.list(ListOptions::default()).await.unwrap().len());
+    let all = secrets.list(ListOptions::default()).await.unwrap();
+    let own = |secret: &&Secret| secret.metadata.as_ref().unwrap().name.starts_with("own-");
+    assert_eq!(all.iter().filter(own).count(), 400, "each is there once");
 }
 
 #[tokio::test]
