@@ -28,6 +28,17 @@ const FETCH_INTERVAL_MIN: Duration = Duration::from_secs(10);
 const KEYS_LIFETIME: Duration = Duration::from_secs(3600);
 const DISCOVERY: &str = "/.well-known/openid-configuration";
 
+/// For the fuzzer: a token of a stranger is taken apart and judged, whatever it says.
+#[doc(hidden)]
+pub fn fuzz_token(text: &str, keys: &KeySet) {
+    let Ok(read) = jwt::read(text) else { return };
+    let named = read.key_id().is_some();
+    let known = keys.has(read.key_id());
+    let Ok(claims) = read.verify(keys) else { return };
+    assert!(known, "verified by a key that is not there (it names one: {named})");
+    let _ = (claims.text("sub"), claims.texts("groups"), claims.check("i", "a", 0));
+}
+
 /// Where people come from, and how they are called here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OidcOptions {

@@ -70,7 +70,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "trace",
         ],
     ),
-    ("fuzz", &["api", "hub", "pki", "server"]),
+    ("fuzz", &["access", "api", "hub", "pki", "proto", "seal", "server", "store"]),
     (
         "testkit",
         &[

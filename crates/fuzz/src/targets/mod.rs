@@ -1,6 +1,8 @@
 //! All targets, one line each.
 mod http;
 mod objects;
+mod records;
+mod secrets;
 mod texts;
 
 use crate::Target;
@@ -15,6 +17,12 @@ const WORKLOAD: &str = r#"{"apiVersion":"apps.orrery.dev/v1","kind":"Workload","
 const PROJECT: &str =
     r#"{"apiVersion":"core.orrery.dev/v1","kind":"Project","metadata":{"name":"a"},"spec":{}}"#;
 const YAML: &str = "# two\napiVersion: apps.orrery.dev/v1\nkind: Workload\nmetadata: {name: \"a\", labels: {x: 'y'}}\nspec:\n  process:\n    command: >-\n      sleep\n    args: [\"1\", 0x10, .5, ~, |]\n  placement: &a\n    nodes:\n    - n1\n---\nkind: List\nitems: [*a]\n";
+
+/// Of a key that was thrown away.
+const REQUEST: &str = "MIHHMG8CAQAwDTELMAkGA1UEAwwCbjEwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARn7MOnvIShOvB0V2KI9C6VRUecfZalDfhRy1twVWwTmZqGgBmrea1T9bBvoIQcjpWHvySutHQ5koXmUD4IFC2MoAAwCgYIKoZIzj0EAwIDSAAwRQIgRnocoTmHpvwuVuVVRGj9xnLmy+kWxXiVOY4u7Vvhfx0CIQCHTl0gG8WQxjgZ4iJxID4RsUMiq9tGXq/D90BpowJ2Yg==";
+const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\nMIIBnjCCAUSgAwIBAgIUJZ0i2QR9nvVjyyiY24BH22KH1ZMwCgYIKoZIzj0EAwIw\nDTELMAkGA1UEAwwCbjEwHhcNMjYxMTE1MTkyMTQzWhcNMzYxMTEyMTkyMTQzWjAN\nMQswCQYDVQQDDAJuMTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABGfsw6e8hKE6\n8HRXYoj0LpVFR5x9lqUN+FHLW3BVbBOZmoaAGat5rVP1sG+ghByOlYe/JK60dDmS\nheZQPggULYyjgYEwfzAdBgNVHQ4EFgQUC7XXpv2PMeIJbYvPPqg6ccoblfgwHwYD\nVR0jBBgwFoAUC7XXpv2PMeIJbYvPPqg6ccoblfgwDwYDVR0TAQH/BAUwAwEB/zAs\nBgNVHREEJTAjhh1zcGlmZmU6Ly9vcnJlcnkudGVzdC9hZ2VudC9uMYICbjEwCgYI\nKoZIzj0EAwIDSAAwRQIgQL0ThfR77sQRo/QPGLezwEV69MR0reNEWne7+8uu9jIC\nIQDf//dtiaaenTvWUgH/m+ohxHhQCnN53Pi/2ackDKdODg==\n-----END CERTIFICATE-----\n";
+const OIDC_TOKEN: &str = "eyJhbGciOiJFUzI1NiIsImtpZCI6ImUifQ.eyJpc3MiOiJpIiwiYXVkIjpbImEiXSwic3ViIjoibWUiLCJncm91cHMiOlsiZyJdLCJleHAiOjk5fQ.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+const SPLIT: &str = r#"{"metadata":{"name":"a","namespace":"p"},"spec":{"service":"s","backends":[{"service":"b","weight":"900m"},{"service":"c","weight":7}],"matches":[{"kind":"HTTPRouteGroup","name":"r"}]},"matches":[{"name":"m","methods":["GET"],"pathRegex":"/x"}],"sources":[{"kind":"ServiceAccount","name":"s","namespace":"p"}],"destination":{"kind":"ServiceAccount","name":"d","port":80},"specs":[{"kind":"HTTPRouteGroup","name":"r","matches":["m"]}]}"#;
 
 /// Every decoder.
 pub const TARGETS: &[Target] = &[
@@ -53,7 +61,70 @@ pub const TARGETS: &[Target] = &[
         texts::field_selector,
         ["metadata.name=a,spec.placement.replicas!=3", "status.state==Running"]
     ),
-    target!("continue", texts::cursor, ["Mjo1OjM6YS9i", "MTo1OmE"]),
+    target!(
+        "continue",
+        texts::cursor,
+        [
+            "Mzo1OjM6b2JqZWN0cy9hcHBzL1dvcmtsb2FkL24vcC9h",
+            "Mzo6Om9iamVjdHMvYXBwcy9Xb3JrbG9hZC9vLzEvYQ"
+        ]
+    ),
+    target!("version", objects::version, [SPLIT, WORKLOAD]),
+    target!(
+        "managed-fields",
+        objects::managed_fields,
+        [
+            "{\"f:spec\":{\".\":{},\"f:files\":{\"k:{\\\"path\\\":\\\"a\\\"}\":{\"f:text\":{}}},\"f:z\":{\"v:\\\"x\\\"\":{}}}}",
+            "{\"f:\":1,\"k:{}\":{},\"x\":{}}",
+        ]
+    ),
+    target!(
+        "token",
+        secrets::token,
+        [
+            "orrery1.web.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+            "orrerybt1.ci.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+            "0000000000000000000000000000000000000000000000000000000000000000",
+        ]
+    ),
+    target!("oidc-token", secrets::oidc_token, [OIDC_TOKEN, "e30.e30.", "a.b"]),
+    target!(
+        "oidc-keys",
+        secrets::oidc_keys,
+        [
+            r#"{"keys":[{"kty":"EC","crv":"P-256","kid":"e","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"},{"kty":"RSA","use":"sig","n":"AQAB","e":"AQAB"}]}"#,
+        ]
+    ),
+    target!("certificate-request", secrets::request, [REQUEST]),
+    target!(
+        "pem",
+        secrets::pem,
+        [CERTIFICATE, "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"]
+    ),
+    target!("sealed", secrets::sealed, ["plain", "orrery"]),
+    target!(
+        "keyring",
+        secrets::keyring,
+        ["AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= # one\n", "x,y"]
+    ),
+    target!(
+        "backup",
+        records::backup,
+        [
+            "orrery-backup 1\n0123456789abcdef\0\0\0\0\0\0\0\u{5}\u{1}\0\0\0\0\0\0\0\u{1}\0\0\0\0\0\0\0\u{2}\0\0\0\u{1}\0\0\0\u{2}kvv\u{2}\0\0\0\0\0\0\0\u{1}\0\0\0\0\0\0\0\0",
+            "orrery-backup 1\n0123456789abcdef\0\0\0\0\0\0\0\u{5}\u{1}\0\0\0\0\0\0\0\u{1}\0\0\0\0\0\0\0\u{2}\u{7f}\0\0\0",
+        ]
+    ),
+    target!(
+        "row",
+        records::row,
+        [
+            "\0\0\0\0\0\0\0\u{1}\0\0\0\0\0\0\0\u{2}",
+            "\u{1}\0\0\0\0\0\0\0\u{1}value",
+            "\u{2}",
+            "\0\0\0\0\0\0\0\u{1}\0\u{1}\u{1}\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\u{1}\0\u{1}k",
+        ]
+    ),
     target!("artifact-path", texts::artifact_path, ["a/b.txt", "../x", "a\\b", "é/ö"]),
     target!(
         "spiffe",

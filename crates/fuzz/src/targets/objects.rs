@@ -3,14 +3,18 @@ use orrery_api::{
     DecodeOptions, JSON_BYTES_MAX, JsonOptions, Kind, Object, Scheme, parse_json, parse_manifests,
     value_to_yaml,
 };
+use orrery_hub::ownership::{Managers, from_struct, to_struct};
 use orrery_hub::patch::Patch;
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 
-/// Our own kinds.
+/// Our own kinds, with everything that a server knows of them.
 pub fn scheme() -> &'static Scheme {
     static SCHEME: OnceLock<Scheme> = OnceLock::new();
-    SCHEME.get_or_init(|| Scheme::builtin().expect("our own kinds"))
+    SCHEME.get_or_init(|| {
+        let builder = Scheme::builder().descriptors(orrery_proto::FILE_DESCRIPTOR_SET);
+        orrery_server::rules(builder).build().expect("our own kinds")
+    })
 }
 
 /// A kind that the first byte chooses, and the rest.
@@ -72,6 +76,35 @@ pub fn protobuf(bytes: &[u8]) {
     assert_eq!(again.encode(), object.encode());
     let _ = object.to_json(&JsonOptions::rest());
     let _ = object.validate(None);
+}
+
+/// What was converted stays the same however often it goes there and back.
+pub fn version(bytes: &[u8]) {
+    let Ok(value) = parse_json(bytes) else { return };
+    for kind in scheme().kinds().filter(|kind| kind.spoke_of().is_some()) {
+        let read = Object::from_json_value(kind, &value, &DecodeOptions::lenient());
+        let Ok(Ok(hub)) = read.map(|decoded| scheme().to_hub(&decoded.object)) else { continue };
+        let spoke = scheme().from_hub(&hub, kind).expect("every version shows every object");
+        let again = scheme().to_hub(&spoke).expect("what we wrote ourselves");
+        let shown = |object: &Object| object.to_json_value(&JsonOptions::rest());
+        assert_eq!(shown(&again), shown(&hub), "{}", kind.api_version());
+    }
+}
+
+/// Sets of fields are read as far as they can be, and what was read is written and read again.
+pub fn managed_fields(bytes: &[u8]) {
+    let Ok(value) = parse_json(bytes) else { return };
+    let Some(kind) = scheme().by_full_name("orrery.apps.v1.Workload") else { return };
+    let entry = serde_json::json!({
+        "manager": "m", "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": value,
+    });
+    let object = serde_json::json!({"metadata": {"name": "a", "managedFields": [entry]}});
+    let options = DecodeOptions::lenient();
+    let Ok(decoded) = Object::from_json_value(kind, &object, &options) else { return };
+    for entry in Managers::of(&decoded.object).entries {
+        assert_eq!(from_struct(&to_struct(&entry.fields)), entry.fields);
+        assert!(entry.fields.paths().iter().all(|path| path.starts_with(['.', '['])));
+    }
 }
 
 /// A patch applies or is refused; it never brings down what it is applied to.

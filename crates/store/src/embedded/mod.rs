@@ -44,6 +44,8 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
+#[doc(hidden)]
+pub use self::format::fuzz as fuzz_row;
 pub use self::options::{EmbeddedOptions, Stats};
 use self::{
     committer::{Committer, Request},
