@@ -259,4 +259,7 @@ spec: {size: 48Mi, source: {snapshot: nightly}}
     site.apply(&snapshot("lost", "delete").replace("volume: data", "volume: nobody"));
     site.reads("volumesnapshot/lost", ".status.reason", "NoVolume");
     site.run(&["delete", "volumesnapshot", "lost"]);
+    site.run(&["delete", "workload", "writer"]);
+    site.until_detached();
+    site.run(&["delete", "volume", "data"]);
 }
