@@ -53,10 +53,15 @@ fn row(service: &Value, proxies: &[Value]) -> Vec<String> {
     let current = own.iter().filter(|one| text(one, "/status/state") == "Current").count();
     let configs = own.iter().flat_map(|one| items(one, "/status/configs"));
     let slowest = configs.filter_map(|config| config["convergenceMs"].as_i64()).max();
+    let (state, endpoints) = match text(service, "/status/state") {
+        // Nobody has looked at it yet.
+        "" => ("-", "-".to_owned()),
+        state => (state, number(service, "/status/endpoints").to_string()),
+    };
     vec![
         named(service, name),
-        text(service, "/status/state").to_owned(),
-        number(service, "/status/endpoints").to_string(),
+        state.to_owned(),
+        endpoints,
         own.len().to_string(),
         current.to_string(),
         slowest.map_or_else(|| "-".to_owned(), |ms| format!("{ms}ms")),
@@ -96,5 +101,7 @@ mod tests {
         let said = problem(&service, "Ready");
         assert_eq!(said.as_deref(), Some("  MeshService shop/books: no instance"));
         assert_eq!(problem(&service, "Accepted"), None);
+        let fresh = json!({"metadata": {"name": "new", "project": "shop"}});
+        assert_eq!(row(&fresh, &[]).join(" "), "shop/new - - 0 0 -", "nothing is known of it");
     }
 }
