@@ -12,7 +12,6 @@ use crate::agents::volumes;
 use crate::elsewhere::Elsewhere;
 use crate::middleware::Senders;
 use crate::workloads::{INSTANCES_FINALIZER, validate};
-use crate::writes::Writes;
 use orrery_api::{Object, SchemeBuilder};
 use orrery_hub::{Error, Hub, HubBuilder, Resources};
 use orrery_proto::apps::v1::{Workload, WorkloadInstance};
@@ -86,10 +85,10 @@ impl Fleet {
         secrets.on_change(move |change| index.secret_changed(&change.name));
         let (due, view) = (assignments.due().clone(), secrets.view());
         let files = Files::new(hub, due, senders.clone(), assignments.clone(), view)?;
-        let (writes, telling) = (Writes::new(hub), Arc::new(Telling::new(hub)?));
+        let telling = Arc::new(Telling::new(hub)?);
         let fleet = Self {
-            states: States::new(hub, assignments.clone(), writes.clone(), telling.clone())?,
-            unknown: Unknown::new(hub, assignments.clone(), writes)?,
+            states: States::new(hub, assignments.clone(), telling.clone())?,
+            unknown: Unknown::new(hub, assignments.clone())?,
             nodes: Nodes::new(hub, &place.server, &place.address)?,
             logs: Arc::new(Logs::new(senders.clone())),
             execs: Arc::new(Execs::new(senders.clone())),

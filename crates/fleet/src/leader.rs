@@ -5,7 +5,6 @@ use crate::agents::unknown::Unknown;
 use crate::fleet::mark_gone;
 use crate::workloads::uploads::Uploads;
 use crate::workloads::watches::Watches;
-use crate::writes::Writes;
 use orrery_hub::artifacts::Artifacts;
 use orrery_hub::{Error, Hub};
 use orrery_proto::infra::v1::Node;
@@ -37,7 +36,7 @@ pub fn spawn(hub: &Hub, assignments: Arc<Assignments>, tasks: &mut Tasks) -> Res
     let sweep = Sweep {
         hub: hub.clone(),
         nodes: Nodes::new(hub, "", "")?,
-        unknown: Unknown::new(hub, assignments, Writes::new(hub))?,
+        unknown: Unknown::new(hub, assignments)?,
         view: nodes.view(),
     };
     let synced = [

@@ -12,8 +12,15 @@ pub struct Pace<K> {
     every: Duration,
     /// How far words at once may run ahead.
     ahead: Duration,
+    told: Mutex<Told<K>>,
+}
+
+#[derive(Debug)]
+struct Told<K> {
     /// When all words of a key would have been due, had they come one in a while.
-    due: Mutex<HashMap<K, Instant>>,
+    due: HashMap<K, Instant>,
+    /// With so many keys, those that rest are forgotten.
+    forget_at: usize,
 }
 
 /// Keys that are remembered before those that rest are forgotten.
@@ -22,23 +29,25 @@ const FORGET_FROM: usize = 1024;
 impl<K: Clone + Eq + Hash> Pace<K> {
     /// One word in `every`, and so many at once.
     pub fn new(every: Duration, at_once: u32) -> Self {
-        Self { every, ahead: every * at_once.saturating_sub(1), due: Mutex::default() }
+        let told = Told { due: HashMap::new(), forget_at: FORGET_FROM };
+        Self { every, ahead: every * at_once.saturating_sub(1), told: Mutex::new(told) }
     }
 
     /// How long to wait until the key may be told about again; `None` means it may be now.
     pub fn wait(&self, key: &K, now: Instant) -> Option<Duration> {
-        let due = self.due.lock().get(key).copied()?;
+        let due = self.told.lock().due.get(key).copied()?;
         let allowed = now + self.ahead;
         (allowed < due).then(|| due - allowed)
     }
 
     /// The key was told about. What is remembered stays within twice the keys that do not rest.
     pub fn told(&self, key: &K, now: Instant) {
-        let mut all = self.due.lock();
-        if FORGET_FROM <= all.len() && all.len() == all.capacity() {
-            all.retain(|_, due| now < *due);
+        let mut told = self.told.lock();
+        if told.forget_at <= told.due.len() {
+            told.due.retain(|_, due| now < *due);
+            told.forget_at = FORGET_FROM.max(2 * told.due.len());
         }
-        let due = all.entry(key.clone()).or_insert(now);
+        let due = told.due.entry(key.clone()).or_insert(now);
         *due = now.max(*due) + self.every;
     }
 }
@@ -74,7 +83,7 @@ mod tests {
         for key in 0..20 * FORGET_FROM {
             now += SECOND / 8;
             pace.told(&key, now);
+            assert!(pace.told.lock().due.len() <= FORGET_FROM);
         }
-        assert!(pace.due.lock().len() <= 2 * FORGET_FROM);
     }
 }

@@ -173,7 +173,7 @@ impl Op {
     }
 
     /// How many bytes it brings along.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Put { key, value, .. } => key.len() + value.len(),
             Self::Delete { key, .. } | Self::Check { key, .. } => key.len(),

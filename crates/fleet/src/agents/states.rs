@@ -2,9 +2,7 @@
 use super::assignments::{Assignments, Placed};
 use super::telling::Telling;
 use crate::workloads::AGENT_FINALIZER;
-use crate::writes::{Write, Writes};
-use futures::FutureExt as _;
-use futures::stream::{self, StreamExt};
+use crate::writes::{self, Write};
 use indexmap::IndexMap;
 use orrery_hub::events::{Happening, Severity};
 use orrery_hub::{ApplyOptions, Error, Hub, ObjectName, Outcome, Resources};
@@ -14,16 +12,10 @@ use orrery_proto::fleet::v1::InstanceStates;
 use orrery_proto::meta::v1::ObjectMeta;
 use std::sync::Arc;
 
-/// How many states are written in one commit, and how many commits of one message are under way: while
-/// one waits for the disk, the next one is prepared.
-const STATES_PER_COMMIT: usize = 64;
-const COMMITS_AT_ONCE: usize = 2;
-
 #[derive(Clone)]
 pub struct States {
     instances: Resources<WorkloadInstance>,
     assignments: Arc<Assignments>,
-    writes: Writes,
     telling: Arc<Telling>,
 }
 
@@ -38,10 +30,9 @@ impl States {
     pub fn new(
         hub: &Hub,
         assignments: Arc<Assignments>,
-        writes: Writes,
         telling: Arc<Telling>,
     ) -> Result<Self, Error> {
-        Ok(Self { instances: hub.resources()?, assignments, writes, telling })
+        Ok(Self { instances: hub.resources()?, assignments, telling })
     }
 
     /// Takes in what an agent says. It may speak of its own copies only. Returns when everything is
@@ -49,10 +40,21 @@ impl States {
     /// something is not stored yet, and that all of it has to be taken in again.
     pub async fn take(&self, agent: &str, states: &InstanceStates) -> Result<(), Error> {
         let said = self.of_its_own(agent, states);
-        let parts = said.chunks(STATES_PER_COMMIT).map(|part| self.store(agent, part).boxed());
-        let parts = stream::iter(parts.collect::<Vec<_>>());
-        let outcomes: Vec<_> = parts.buffer_unordered(COMMITS_AT_ONCE).collect().await;
-        outcomes.into_iter().collect()
+        let writes: Vec<_> = said.iter().map(Said::write).collect();
+        let outcomes = writes::all(&self.instances, &writes).await;
+        let mut stored = Ok(());
+        for (said, outcome) in said.iter().zip(outcomes) {
+            match outcome {
+                Ok(Outcome::Changed) => self.tell(said),
+                Ok(_) | Err(Error::NotFound { .. } | Error::ProjectNotFound { .. }) => {}
+                Err(error) if error.retryable() => stored = Err(error),
+                Err(error) => {
+                    // The same word again would be refused again.
+                    tracing::error!(agent, instance = %said.placed.name, %error, "cannot store a state");
+                }
+            }
+        }
+        stored
     }
 
     /// The last word about each copy that the agent may speak of.
@@ -72,24 +74,6 @@ impl States {
             said.insert(id, Said { id, placed, status });
         }
         said.into_values().collect()
-    }
-
-    async fn store(&self, agent: &str, said: &[Said<'_>]) -> Result<(), Error> {
-        let writes: Vec<_> = said.iter().map(Said::write).collect();
-        let outcomes = self.writes.all(&self.instances, &writes).await;
-        let mut stored = Ok(());
-        for (said, outcome) in said.iter().zip(outcomes) {
-            match outcome {
-                Ok(Outcome::Changed) => self.tell(said),
-                Ok(_) | Err(Error::NotFound { .. } | Error::ProjectNotFound { .. }) => {}
-                Err(error) if error.retryable() => stored = Err(error),
-                Err(error) => {
-                    // The same word again would be refused again.
-                    tracing::error!(agent, instance = %said.placed.name, %error, "cannot store a state");
-                }
-            }
-        }
-        stored
     }
 
     fn tell(&self, said: &Said<'_>) {

@@ -1,7 +1,7 @@
 //! What is said of copies whose agent is gone.
 use super::assignments::Assignments;
 use crate::workloads::controller::status_if_unchanged;
-use crate::writes::Writes;
+use crate::writes;
 use orrery_hub::{Error, Hub, ObjectName, Outcome, Resources};
 use orrery_proto::apps::v1::{WorkloadInstance, WorkloadInstanceStatus};
 use std::sync::Arc;
@@ -16,12 +16,11 @@ const ATTEMPTS_MAX: usize = 8;
 pub struct Unknown {
     instances: Resources<WorkloadInstance>,
     assignments: Arc<Assignments>,
-    writes: Writes,
 }
 
 impl Unknown {
-    pub fn new(hub: &Hub, assignments: Arc<Assignments>, writes: Writes) -> Result<Self, Error> {
-        Ok(Self { instances: hub.resources()?, assignments, writes })
+    pub fn new(hub: &Hub, assignments: Arc<Assignments>) -> Result<Self, Error> {
+        Ok(Self { instances: hub.resources()?, assignments })
     }
 
     /// Nobody knows any more what the copies on a node do.
@@ -41,7 +40,7 @@ impl Unknown {
             left.extend(found.map(|found| (name, found.status)));
         }
         for _ in 0..ATTEMPTS_MAX {
-            let mut writes = Vec::with_capacity(left.len());
+            let mut asked = Vec::with_capacity(left.len());
             let mut meant = Vec::with_capacity(left.len());
             for (name, before) in left {
                 let Some(found) = self.instances.find(name).await? else { continue };
@@ -50,11 +49,11 @@ impl Unknown {
                 }
                 let status = unknown(found.status.clone().unwrap_or_default(), why);
                 if status.is_some() {
-                    writes.push(status_if_unchanged(WorkloadInstance { status, ..found })?);
+                    asked.push(status_if_unchanged(WorkloadInstance { status, ..found })?);
                     meant.push((name, before));
                 }
             }
-            let outcomes = self.writes.all(&self.instances, &writes).await;
+            let outcomes = writes::all(&self.instances, &asked).await;
             left = still_to_mark(meant, outcomes)?;
             if left.is_empty() {
                 return Ok(());

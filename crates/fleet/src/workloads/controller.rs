@@ -7,10 +7,8 @@ use super::placement::{Amounts, Seat};
 use super::plan::Surroundings;
 use super::volumes::{anchors, registered};
 use super::{AGENT_FINALIZER, INSTANCES_FINALIZER, plan, summary};
-use crate::writes::{Write, Writes};
+use crate::writes::{self, Write};
 use async_trait::async_trait;
-use futures::FutureExt as _;
-use futures::stream::{self, StreamExt};
 use orrery_hub::artifacts::Artifacts;
 use orrery_hub::{ApplyOptions, Clock, Error, Hub, ObjectName, Precondition, Resources};
 use orrery_proto::apps::v1::{Workload, WorkloadInstance};
@@ -28,11 +26,6 @@ use tokio::time::Instant;
 /// says so at each step, and one with a thousand copies is summed up once for many of their changes.
 const SUMMARY_EVERY: Duration = Duration::from_millis(250);
 const SUMMARIES_AT_ONCE: u32 = 4;
-
-/// Copies of one workload that are written at once, and how many such parts are under way: while one
-/// waits for the disk, the next one is prepared.
-const WRITES_AT_ONCE: usize = 64;
-const PARTS_AT_ONCE: usize = 2;
 
 /// How long the first words about new copies are left to their agents: a workload that starts at once
 /// is summed up once.
@@ -59,7 +52,6 @@ pub struct WorkloadReconciler {
     views: Views,
     told: Told,
     artifacts: Artifacts,
-    writes: Writes,
     clock: Arc<dyn Clock>,
     pace: Pace<ObjectName>,
 }
@@ -73,7 +65,6 @@ impl WorkloadReconciler {
             views,
             told: Told::default(),
             artifacts: Artifacts::new(hub.clone()),
-            writes: Writes::new(hub),
             clock: hub.clock().clone(),
             pace: Pace::new(SUMMARY_EVERY, SUMMARIES_AT_ONCE),
         })
@@ -212,17 +203,14 @@ impl WorkloadReconciler {
         })
     }
 
-    /// Writes copies, many in one commit; the outcomes are in their order.
+    /// Writes copies side by side; the outcomes are in their order.
     async fn write(
         &self,
         writes: impl Iterator<Item = Write<WorkloadInstance>>,
     ) -> Vec<Result<(), Error>> {
         let writes: Vec<_> = writes.collect();
-        let parts = writes.chunks(WRITES_AT_ONCE);
-        let parts = parts.map(|part| self.writes.all(&self.instances, part).boxed());
-        let outcomes = stream::iter(parts.collect::<Vec<_>>()).buffered(PARTS_AT_ONCE);
-        let outcomes = outcomes.flat_map(stream::iter).map(|outcome| outcome.map(|_| ()));
-        outcomes.collect().await
+        let outcomes = writes::all(&self.instances, &writes).await;
+        outcomes.into_iter().map(|outcome| outcome.map(|_| ())).collect()
     }
 
     /// Tells the sum of the copies, if it is another than what is told.
@@ -239,8 +227,7 @@ impl WorkloadReconciler {
         }
         let metadata = named(&key.project, &key.name);
         let next = Workload { metadata, status: Some(status), ..Workload::default() };
-        let told = self.writes.one(&self.workloads, Write::Apply(next, ApplyOptions::status()));
-        ignore_gone(told.await.map(|_| ()))?;
+        ignore_gone(self.workloads.write_status(&next).await.map(|_| ()))?;
         self.pace.told(key, Instant::now());
         Ok(())
     }

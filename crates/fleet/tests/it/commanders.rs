@@ -37,8 +37,13 @@ async fn requests_are_answered_side_by_side() {
     for outcome in futures::future::join_all(applied).await {
         outcome.expect("each is created");
     }
-    for _ in &names {
-        assert_eq!(watch.next().await.unwrap().unwrap().r#type(), Type::Added);
+    let mut added = 0;
+    while added < names.len() {
+        match watch.next().await.unwrap().unwrap().r#type() {
+            Type::Added => added += 1,
+            // Each gets its phase meanwhile.
+            other => assert_eq!(other, Type::Modified),
+        }
     }
     drop(watch);
     let list = ListRequest { kind: "proj".into(), limit: 7, ..ListRequest::default() };

@@ -10,8 +10,8 @@ use super::{
     events::{Event, EventBatch},
     groups::{Group, Groups},
     index::Index,
-    load::Loaded,
     kept::Kept,
+    load::Loaded,
     snapshot::{Past, Snapshot},
 };
 use crate::{
