@@ -33,6 +33,9 @@ impl Subscription {
         if !self.wildcard {
             self.let_go_of_others();
         }
+        // What is on its way may hold an earlier state of what comes back, and only a whole answer says
+        // that it is gone.
+        self.must_answer |= self.kind.is_whole() && self.is_outstanding && !added.is_empty();
         self.mark(&added, None);
         !added.is_empty() || !gone.is_empty()
     }
