@@ -25,6 +25,7 @@ mod metrics;
 mod operations;
 mod options;
 mod peers;
+mod port;
 mod rest;
 mod sealing;
 mod secrets;

@@ -13,6 +13,7 @@ use crate::mesh;
 use crate::metrics::Metrics;
 use crate::options::{ServerOptions, StoreOptions};
 use crate::peers::Peers;
+use crate::port;
 use crate::rest;
 use crate::sealing::{self, KeySource, Rotation, Sealer};
 use crate::secrets;
@@ -121,7 +122,7 @@ impl Server {
     /// accepted by the kernel, and they are answered as soon as [`Server::spawn`] was called.
     pub async fn open(options: ServerOptions) -> Result<Self, Error> {
         let files = Identities::files(&options.tls)?;
-        let tcp = bind(&options, files.is_some() || options.identity.own).await?;
+        let tcp = bind(&options, files.is_some() || options.identity.own)?;
         let metrics = Arc::new(Metrics::new());
         let limits = options.operations.limits.clone();
         let connections = ConnectionLimits::new(&limits, &mut metrics.registry());
@@ -155,9 +156,9 @@ impl Server {
         let material = live.map(|live| live.current().0);
         let mesh = mesh::Prepared::new(options.mesh.clone(), material.as_ref()).await?;
         let (main, encrypted) = (options.listen, live.is_some());
-        let drivers = side::DRIVERS.bind(options.drivers, main, encrypted).await?;
+        let drivers = side::DRIVERS.bind(options.drivers, main, encrypted)?;
         let drivers = drivers.map(|(tcp, address)| DriversPort::new(tcp, address, live));
-        let storage = side::STORAGE.bind(options.storage, main, encrypted).await?;
+        let storage = side::STORAGE.bind(options.storage, main, encrypted)?;
         let storage = storage.map(|(tcp, at)| storage::Bound::new(tcp, at, live.cloned()));
         let config = live.map(|live| live.server_config(ClientAuth::Optional));
         let listener = Listener::new(tcp, config, connections);
@@ -395,7 +396,7 @@ fn identity_routes(identity: IdentityServer<IdentityService>) -> axum::Router {
     routes.routes().into_axum_router().reset_fallback()
 }
 
-async fn bind(options: &ServerOptions, encrypted: bool) -> Result<TcpListener, Error> {
+fn bind(options: &ServerOptions, encrypted: bool) -> Result<TcpListener, Error> {
     let address = options.listen;
     if !encrypted && !address.ip().is_loopback() {
         if !options.allow_plain {
@@ -403,8 +404,7 @@ async fn bind(options: &ServerOptions, encrypted: bool) -> Result<TcpListener, E
         }
         tracing::warn!(%address, "without certificates everybody who reaches this port can do everything");
     }
-    let tcp = TcpListener::bind(address).await;
-    tcp.map_err(|cause| Error::Listen { address, cause })
+    port::open(address).map_err(|cause| Error::Listen { address, cause })
 }
 
 /// What ends with the process needs no key that outlives it.

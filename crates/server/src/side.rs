@@ -1,4 +1,5 @@
 //! Ports beside the main one: for machine drivers, and for storage controllers and hosts.
+use crate::port;
 use crate::server::Error;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tokio::net::TcpListener;
@@ -85,7 +86,7 @@ fn plan(port: u16, listen: Listen, main: SocketAddr, encrypted: bool) -> Plan {
 
 impl SidePort {
     /// Opens it; `None` if it is off, or taken and not needed.
-    pub async fn bind(
+    pub fn bind(
         self,
         listen: Listen,
         main: SocketAddr,
@@ -96,7 +97,7 @@ impl SidePort {
             Plan::Nothing => return Ok(None),
             Plan::Refuse(address) => return Err(Error::PlainSide { side: self, address }),
         };
-        let opened = TcpListener::bind(address).await.and_then(|listener| {
+        let opened = port::open(address).and_then(|listener| {
             let address = listener.local_addr()?;
             Ok((listener, address))
         });
@@ -170,10 +171,10 @@ mod tests {
         for side in [DRIVERS, STORAGE] {
             let side = SidePort { port: address.port(), ..side };
             let main = SocketAddr::new(address.ip(), 1);
-            let can_do_without = side.bind(Listen::Beside { needed: false }, main, false).await;
+            let can_do_without = side.bind(Listen::Beside { needed: false }, main, false);
             assert!(can_do_without.expect("it goes on").is_none());
             for listen in [Listen::Beside { needed: true }, Listen::At(address)] {
-                let refused = side.bind(listen, main, false).await.expect_err("it is taken");
+                let refused = side.bind(listen, main, false).expect_err("it is taken");
                 let said = refused.to_string();
                 assert!(said.contains(side.option) && said.contains(side.peers), "{said}");
             }

@@ -1,5 +1,5 @@
 //! Addresses of storage controllers, in the syntax of gRPC naming.
-use std::{fmt, path::PathBuf};
+use std::{fmt, path::PathBuf, sync::Arc};
 
 /// What gRPC clients take when `dns:` names no port.
 const DNS_PORT_DEFAULT: u16 = 443;
@@ -8,9 +8,12 @@ const UNIX_PATH_LENGTH_MAX: usize = 107;
 const SCHEMES: &str =
     "use host:port, dns:///host:port, ipv4:address:port, ipv6:[address]:port or unix:path";
 
-/// An address as it was registered, and what it means.
+/// An address as it was registered, and what it means. Cheap to clone: every proxied call has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
+pub struct Address(Arc<Parts>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Parts {
     text: String,
     target: Target,
 }
@@ -43,21 +46,21 @@ impl InvalidAddress {
 impl Address {
     pub fn parse(text: &str) -> Result<Self, InvalidAddress> {
         let target = target(text).map_err(|reason| InvalidAddress { text: text.into(), reason })?;
-        Ok(Self { text: text.to_owned(), target })
+        Ok(Self(Arc::new(Parts { text: text.to_owned(), target })))
     }
 
     pub fn as_str(&self) -> &str {
-        &self.text
+        &self.0.text
     }
 
     pub fn target(&self) -> &Target {
-        &self.target
+        &self.0.target
     }
 }
 
 impl fmt::Display for Address {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.text)
+        out.write_str(&self.0.text)
     }
 }
 

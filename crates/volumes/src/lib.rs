@@ -32,6 +32,7 @@ pub mod quantity;
 mod registry;
 mod server;
 mod status;
+mod streams;
 mod volume;
 mod watches;
 mod wiring;

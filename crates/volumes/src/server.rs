@@ -2,12 +2,11 @@
 //! registry's own service and the proxy.
 use crate::{
     Caller, ControllerDirectory, certificate,
-    proxy::{Body, Gather, Proxy, ProxyConfig, Reset, dial_limits},
+    proxy::{Body, Proxy, ProxyConfig, Received, Reset},
     registry::RegistryService,
+    streams,
 };
 use http::{Request, Response};
-use hyper::{body::Incoming, server::conn::http2, service::service_fn};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use orrery_pki::Identity;
 use orrery_proto::oim::v0::registry_server::RegistryServer;
 use std::{pin::Pin, sync::Arc, time::Duration};
@@ -23,13 +22,8 @@ use tower::ServiceExt;
 /// Connections served at once. Each costs some 100 KiB; more callers than this share a site's
 /// registry only through something that multiplexes.
 const CONNECTIONS_MAX: usize = 4096;
-/// Streams per connection. A host's CSI driver uses a handful, a benchmark a few hundred.
-const STREAMS_PER_CONNECTION_MAX: u32 = 1024;
 /// A peer that connected and does not finish its handshake is using up a place.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// A caller that vanished without a word is noticed after these two, and gives its place back.
-const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(60);
-const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 /// After an accept that failed, usually because file descriptors ran out.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 /// How long streams may go on after the server was told to stop.
@@ -165,37 +159,22 @@ impl Server {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let service = service_fn(move |request| self.clone().call(caller.clone(), request));
-        let connection = http2::Builder::new(TokioExecutor::new())
-            .timer(TokioTimer::new())
-            .auto_date_header(false)
-            .keep_alive_interval(KEEP_ALIVE_INTERVAL)
-            .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
-            .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
-            .initial_stream_window_size(dial_limits::STREAM_WINDOW_BYTES)
-            .initial_connection_window_size(dial_limits::CONNECTION_WINDOW_BYTES)
-            .max_frame_size(dial_limits::FRAME_BYTES_MAX)
-            .max_header_list_size(dial_limits::HEADER_LIST_BYTES_MAX)
-            .serve_connection(TokioIo::new(Gather::new(stream)), service);
-        let mut connection = std::pin::pin!(connection);
-        tokio::select! {
-            ended = connection.as_mut() => return ended.map_err(|error| error.to_string()),
-            () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
-        }
-        connection.await.map_err(|error| error.to_string())
+        let caller = Arc::new(caller);
+        let answer = |request| self.clone().call(caller.clone(), request);
+        streams::serve(stream, answer, stop).await
     }
 
     async fn call(
         self: Arc<Self>,
-        caller: Caller,
-        mut request: Request<Incoming>,
+        caller: Arc<Caller>,
+        mut request: Request<Received>,
     ) -> Result<Response<Body>, Reset> {
         if !request.uri().path().starts_with(OWN_SERVICE) {
             return self.proxy.forward(&caller, request).await;
         }
-        request.extensions_mut().insert(caller);
+        request.extensions_mut().insert(Caller::clone(&caller));
         let answered = self.registry.clone().oneshot(request).await;
         let response = answered.unwrap_or_else(|never| match never {});
-        Ok(response.map(Body::local))
+        Ok(response.map(Body::Local))
     }
 }

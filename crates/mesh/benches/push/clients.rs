@@ -26,7 +26,7 @@ pub enum Asks {
 
 pub struct Clients {
     answers: mpsc::Receiver<()>,
-    _streams: JoinSet<Result<()>>,
+    streams: JoinSet<Result<()>>,
 }
 
 impl Clients {
@@ -40,16 +40,23 @@ impl Clients {
                 Asks::Config => streams.spawn(config(server, number, sender.clone())),
             };
         }
-        let mut clients = Self { answers, _streams: streams };
+        let mut clients = Self { answers, streams };
         clients.have_another(count).await?;
         Ok(clients)
     }
 
-    /// So many answers came.
+    /// So many answers came, and no stream ended before they had.
     pub async fn have_another(&mut self, count: usize) -> Result<()> {
+        let (answers, streams) = (&mut self.answers, &mut self.streams);
         let all = async {
-            for _ in 0..count {
-                self.answers.recv().await.context("a stream ended")?;
+            for got in 0..count {
+                tokio::select! {
+                    answer = answers.recv() => answer.context("no stream is left")?,
+                    Some(ended) = streams.join_next() => {
+                        ended?.with_context(|| format!("a stream ended after {got} answers"))?;
+                        anyhow::bail!("the server ended a stream after {got} answers");
+                    }
+                }
             }
             Ok(())
         };

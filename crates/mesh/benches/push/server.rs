@@ -16,7 +16,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::task::JoinSet;
 use tokio_stream::wrappers::TcpListenerStream;
@@ -70,7 +70,7 @@ pub async fn serve(services: usize, endpoints: u16) -> Result<()> {
     tasks.spawn(catalog.clone().run(stop.clone()));
     tasks.spawn(publisher.run(stop.clone()));
     catalog.loaded().await;
-    let listener = TcpListener::bind("127.0.0.1:0").await.context("bind")?;
+    let listener = listen().context("listen")?;
     println!("{}", listener.local_addr()?);
     let plain = tower::util::MapRequestLayer::new(|mut request: http::Request<_>| {
         request.extensions_mut().insert(Peer::default());
@@ -99,6 +99,13 @@ pub async fn serve(services: usize, endpoints: u16) -> Result<()> {
         }
     });
     orders.await.context("take orders")
+}
+
+/// As the server does it: all streams may connect at once, and none is turned away.
+fn listen() -> std::io::Result<TcpListener> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+    socket.listen(4096)
 }
 
 fn declare(topology: &MemoryTopology, change: Change, number: u16) {

@@ -1,7 +1,7 @@
 //! Why a call was not answered by its controller, and how the caller learns of it.
 use super::dial::DialError;
 use crate::Entry;
-use std::error::Error as _;
+use h2::Reason;
 use tonic::Status;
 
 /// What the caller sees instead of the controller's answer.
@@ -13,10 +13,17 @@ pub enum Failure {
     Reset(Reset),
 }
 
-/// Carries an HTTP/2 reset through the server, which takes the code from the error inside.
+/// One side of a stream reset it, or broke it; the other side is to hear the same code.
 #[derive(Debug, thiserror::Error)]
-#[error("the controller reset the stream")]
-pub struct Reset(#[source] h2::Error);
+#[error("the stream was reset")]
+pub struct Reset(#[source] pub(super) h2::Error);
+
+impl Reset {
+    /// A connection that was lost took the stream with it, which is as good as taking the call back.
+    pub fn reason(&self) -> Reason {
+        self.0.reason().unwrap_or(Reason::CANCEL)
+    }
+}
 
 impl From<Status> for Failure {
     fn from(status: Status) -> Self {
@@ -41,18 +48,6 @@ impl Failure {
             innermost(&error)
         )))
     }
-}
-
-/// The code with which the caller ended its stream.
-pub fn reason(error: &hyper::Error) -> Option<h2::Reason> {
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        if let Some(found) = error.downcast_ref::<h2::Error>() {
-            return found.reason();
-        }
-        cause = error.source();
-    }
-    None
 }
 
 /// The reason at the bottom of a chain of errors, which is the one that helps.

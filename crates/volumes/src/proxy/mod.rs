@@ -18,26 +18,26 @@ pub use dial::{Dialer, limits as dial_limits};
 mod failure;
 mod gather;
 pub use gather::Gather;
+mod pass;
+pub use pass::Pass;
 mod pool;
 mod route;
-mod upload;
 
 use crate::{
     Caller, ControllerDirectory, Entry,
     caller::Action,
     registry::{denied, unavailable},
 };
-pub use body::Body;
+pub use body::{Body, Received};
 use failure::Failure;
 pub use failure::Reset;
 use http::{Request, Response, uri::Scheme};
-use hyper::body::{Body as _, Incoming};
+use http_body::Body as _;
 use pool::Lease;
 pub use pool::Pool;
 pub use route::CONTROLLER_ID_KEY;
 use std::{sync::Arc, time::Duration};
 use tonic::Status;
-use upload::Upload;
 
 /// Connections that are tried for one request: all that the pool may hold, if each went away unnoticed,
 /// a fresh one, and one more if that went away meanwhile.
@@ -85,7 +85,7 @@ impl Proxy {
     pub async fn forward(
         &self,
         caller: &Caller,
-        request: Request<Incoming>,
+        request: Request<Received>,
     ) -> Result<Response<Body>, Reset> {
         match self.try_forward(caller, request).await {
             Ok(response) => Ok(response),
@@ -100,7 +100,7 @@ impl Proxy {
     async fn try_forward(
         &self,
         caller: &Caller,
-        request: Request<Incoming>,
+        request: Request<Received>,
     ) -> Result<Response<Body>, Failure> {
         let id = route::controller(request.uri().path(), request.headers())?;
         caller.authorize(Action::Reach(&id)).map_err(denied)?;
@@ -151,7 +151,7 @@ impl Proxy {
         entry: &Entry,
         lease: Lease,
         mut sender: Sender,
-        request: Request<Incoming>,
+        request: Request<Received>,
     ) -> Result<Response<Body>, Failure> {
         let lost = |error| Failure::upstream(entry, error);
         let (head, body) = request.into_parts();
@@ -159,7 +159,7 @@ impl Proxy {
         let (response, stream) =
             sender.send_request(Request::from_parts(head, ()), whole).map_err(lost)?;
         if !whole {
-            let mut upload = Upload::new(body, stream);
+            let mut upload = Pass::new(body, stream);
             // All of a small call is here already; what is not goes on by itself.
             if futures::poll!(&mut upload).is_pending() {
                 self.pool.spawn(upload);

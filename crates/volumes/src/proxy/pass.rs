@@ -1,27 +1,25 @@
-//! The caller's half of a stream, passed on frame by frame.
-use super::failure;
+//! One half of a stream, passed on frame by frame: a caller's to its controller, and the answer back.
+use super::Reset;
 use bytes::Bytes;
-use h2::{Reason, SendStream};
-use http_body::Body as _;
-use hyper::body::Incoming;
+use h2::SendStream;
+use http_body::Body;
 use std::{
     future::Future,
     pin::Pin,
     task::{Context, Poll, ready},
 };
 
-/// Takes a frame from the caller when the controller has room for one, until either of them ends the
-/// stream. How it ended is for the other half to tell: the response carries it.
-pub struct Upload {
-    body: Incoming,
+/// Takes a frame when the other side has room for one, until either of them ends the stream.
+pub struct Pass<B> {
+    body: B,
     stream: SendStream<Bytes>,
 }
 
 /// Nothing more is to be sent.
 struct Ended;
 
-impl Upload {
-    pub fn new(body: Incoming, stream: SendStream<Bytes>) -> Self {
+impl<B: Body<Data = Bytes, Error = Reset> + Unpin> Pass<B> {
+    pub fn new(body: B, stream: SendStream<Bytes>) -> Self {
         Self { body, stream }
     }
 
@@ -34,7 +32,7 @@ impl Upload {
                 Some(Err(_)) | None => return Poll::Ready(Err(Ended)),
             }
         }
-        // With room, only this tells of a controller that hears no more.
+        // With room, only this tells of a side that hears no more.
         match self.stream.poll_reset(context) {
             Poll::Ready(_) => Poll::Ready(Err(Ended)),
             Poll::Pending => Poll::Ready(Ok(())),
@@ -46,8 +44,8 @@ impl Upload {
         ready!(self.poll_room(context))?;
         let frame = match ready!(Pin::new(&mut self.body).poll_frame(context)) {
             Some(Ok(frame)) => frame,
-            Some(Err(error)) => {
-                self.stream.send_reset(failure::reason(&error).unwrap_or(Reason::CANCEL));
+            Some(Err(reset)) => {
+                self.stream.send_reset(reset.reason());
                 return Poll::Ready(Err(Ended));
             }
             None => return Poll::Ready(self.last(Bytes::new())),
@@ -76,7 +74,7 @@ impl Upload {
     }
 }
 
-impl Future for Upload {
+impl<B: Body<Data = Bytes, Error = Reset> + Unpin> Future for Pass<B> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
