@@ -1,5 +1,6 @@
 //! Debian's etcd as the peer.
 use crate::process::{Process, free_port, listening};
+use prost::Message as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -19,25 +20,17 @@ struct RangeRequest {
     key: Vec<u8>,
 }
 
-/// A client with a connection of its own.
-pub struct Client {
-    grpc: crate::grpc::Client,
+/// Puts a value, durably.
+pub const PUT: &str = "/etcdserverpb.KV/Put";
+/// Reads a key, linearizably.
+pub const GET: &str = "/etcdserverpb.KV/Range";
+
+pub fn put(key: &str, value: &str) -> Vec<u8> {
+    PutRequest { key: key.into(), value: value.into() }.encode_to_vec()
 }
 
-impl Client {
-    pub async fn connect(address: &str) -> anyhow::Result<Self> {
-        Ok(Self { grpc: crate::grpc::Client::connect(address).await? })
-    }
-
-    pub async fn put(&mut self, key: &str, value: &str) -> anyhow::Result<()> {
-        let request = PutRequest { key: key.into(), value: value.into() };
-        self.grpc.call("/etcdserverpb.KV/Put", &request).await.map(drop)
-    }
-
-    pub async fn get(&mut self, key: &str) -> anyhow::Result<()> {
-        let request = RangeRequest { key: key.into() };
-        self.grpc.call("/etcdserverpb.KV/Range", &request).await.map(drop)
-    }
+pub fn get(key: &str) -> Vec<u8> {
+    RangeRequest { key: key.into() }.encode_to_vec()
 }
 
 /// One member on loopback, on the same disk as what it is compared with.

@@ -33,6 +33,11 @@ impl Client {
 
     /// Calls, and answers the bytes of the message that comes back.
     pub async fn call(&mut self, path: &str, message: &impl Message) -> anyhow::Result<Bytes> {
+        self.call_encoded(path, &message.encode_to_vec()).await
+    }
+
+    /// The same with a message that is bytes already.
+    pub async fn call_encoded(&mut self, path: &str, message: &[u8]) -> anyhow::Result<Bytes> {
         let request = self.request(path)?;
         let mut send = self.send.clone().ready().await?;
         let (response, mut stream) = send.send_request(request, false)?;
@@ -71,7 +76,7 @@ impl Streaming {
 
     /// Sends a message, and answers the bytes of the one that comes back.
     pub async fn exchange(&mut self, message: &impl Message) -> anyhow::Result<Bytes> {
-        self.send.send_data(frame(message), false)?;
+        self.send.send_data(frame(&message.encode_to_vec()), false)?;
         loop {
             if let Some(answer) = self.take() {
                 return Ok(answer);
@@ -95,12 +100,11 @@ impl Streaming {
 /// Whether it is compressed, and its length.
 const PREFIX: usize = 5;
 
-fn frame(message: &impl Message) -> Bytes {
-    let length = message.encoded_len();
-    let mut frame = BytesMut::with_capacity(PREFIX + length);
+fn frame(message: &[u8]) -> Bytes {
+    let mut frame = BytesMut::with_capacity(PREFIX + message.len());
     frame.put_u8(0);
-    frame.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
-    frame.extend_from_slice(&message.encode_to_vec());
+    frame.put_u32(u32::try_from(message.len()).unwrap_or(u32::MAX));
+    frame.extend_from_slice(message);
     frame.freeze()
 }
 

@@ -8,3 +8,4 @@ pub mod grpc;
 pub mod load;
 pub mod process;
 pub mod table;
+pub mod wire;

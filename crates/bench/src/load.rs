@@ -1,4 +1,7 @@
 //! Load from many clients at once.
+use crate::wire::{Target, Wire};
+use anyhow::Context as _;
+use futures::future::try_join_all;
 use std::future::Future;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -14,6 +17,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    fn new(mut latencies: Vec<Duration>, wall: Duration) -> Self {
+        latencies.sort_unstable();
+        Self { count: latencies.len(), wall, latencies }
+    }
+
     pub fn per_second(&self) -> f64 {
         self.count as f64 / self.wall.as_secs_f64()
     }
@@ -65,7 +73,60 @@ where
     while let Some(ended) = running.join_next().await {
         latencies.extend(ended??);
     }
-    let wall = start.elapsed();
-    latencies.sort_unstable();
-    Ok(Outcome { count: latencies.len(), wall, latencies })
+    Ok(Outcome::new(latencies, start.elapsed()))
+}
+
+/// A method of a server that is called with the same kind of message over and over.
+#[derive(Clone, Debug)]
+pub struct Method {
+    pub address: String,
+    pub path: String,
+}
+
+impl Method {
+    /// Clients with connections of their own that each send one call after the other, for so long. The
+    /// messages are numbered over all of them. One thread does it all, apart from the servers' own.
+    pub async fn called(
+        self,
+        clients: usize,
+        time: Duration,
+        message: impl Fn(usize) -> Vec<u8> + Send + 'static,
+    ) -> anyhow::Result<Outcome> {
+        let load = tokio::task::spawn_blocking(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(self.call(clients, time, &message))
+        });
+        load.await.context("the thread of the load")?
+    }
+
+    async fn call(
+        &self,
+        clients: usize,
+        time: Duration,
+        message: &impl Fn(usize) -> Vec<u8>,
+    ) -> anyhow::Result<Outcome> {
+        let Self { address, path } = self;
+        let target = Target { scheme: "http", authority: address, path, metadata: &[] };
+        let mut wires = Vec::new();
+        for _ in 0..clients {
+            let tcp = tokio::net::TcpStream::connect(address).await?;
+            tcp.set_nodelay(true)?;
+            wires.push(Wire::new(tcp, &target)?);
+        }
+        let start = Instant::now();
+        let calls = wires.into_iter().enumerate().map(|(number, wire)| {
+            let mut sequence = number;
+            let next = move |to: &mut bytes::BytesMut| {
+                let more = start.elapsed() < time;
+                if more {
+                    to.extend_from_slice(&message(sequence));
+                }
+                sequence += clients;
+                more
+            };
+            wire.call_all(1, next, |_| Ok(()))
+        });
+        let latencies = try_join_all(calls).await?.concat();
+        Ok(Outcome::new(latencies, start.elapsed()))
+    }
 }

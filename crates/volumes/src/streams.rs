@@ -155,3 +155,6 @@ impl Alive {
         self.timer.as_mut().reset(Instant::now() + time);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -113,7 +113,8 @@ const PEERS_FOR_TESTS: &[(&str, &[&str])] = &[
     ("machines", &["driver"]),
     ("driver", &["hub"]),
     ("fleet", &["agent", "client"]),
-    ("volumes", &["storage-node", "client"]),
+    // Its benchmark drives the proxy as those of the other servers do.
+    ("volumes", &["storage-node", "client", "bench"]),
     ("storage-node", &["volumes"]),
     ("lifecycle", &["store"]),
     ("server", &["client"]),

@@ -1,5 +1,5 @@
 //! Our server as a process of its own, and clients of it.
-use orrery_bench::grpc;
+use orrery_bench::load::Method;
 use orrery_bench::process::{self, Process};
 use orrery_proto::core::v1::Project;
 use orrery_proto::hub::v1::hub_client::HubClient;
@@ -37,14 +37,10 @@ impl Server {
         Ok(Self { process, url, started_in: begun.elapsed() })
     }
 
-    /// Connections of their own, for much load.
-    pub async fn light_clients(&self, count: usize) -> anyhow::Result<Vec<grpc::Client>> {
-        let address = self.url.trim_start_matches("http://");
-        let mut clients = Vec::new();
-        for _ in 0..count {
-            clients.push(grpc::Client::connect(address).await?);
-        }
-        Ok(clients)
+    /// A method of the hub, for much load.
+    pub fn method(&self, name: &str) -> Method {
+        let address = self.url.trim_start_matches("http://").to_owned();
+        Method { address, path: format!("/orrery.hub.v1.Hub/{name}") }
     }
 
     /// Connections of their own.
@@ -69,11 +65,6 @@ pub fn resource(name: &str, payload: usize, version: usize) -> ApplyRequest {
         encoding: Encoding::Protobuf.into(),
         ..ApplyRequest::default()
     }
-}
-
-/// The path of a method of the hub.
-pub fn method(name: &str) -> String {
-    format!("/orrery.hub.v1.Hub/{name}")
 }
 
 /// The same as [`resource`], as a program with its own types sends it.

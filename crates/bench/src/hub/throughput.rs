@@ -1,7 +1,7 @@
 //! Durable writes and consistent reads.
-use crate::server::{Server, method, resource, typed_resource};
+use crate::server::{Server, resource, typed_resource};
 use orrery_bench::grpc::{Client, Streaming};
-use orrery_bench::load::{self, Outcome, Until};
+use orrery_bench::load::{self, Method, Outcome, Until};
 use orrery_bench::process::Process;
 use orrery_bench::{etcd, table::Table};
 use orrery_proto::hub::v1::apply_each_response::Outcome as EachOutcome;
@@ -41,16 +41,15 @@ pub async fn measure(folder: &Path) -> anyhow::Result<()> {
         let bodies: [(&str, Payload); 2] =
             [("protobuf apply / put", typed_resource), ("JSON apply / put", resource)];
         for (work, body) in bodies {
-            let ours = writes(server.light_clients(clients).await?, body);
-            let ours = measured(&server.process, ours).await?;
+            let ours = measured(&server.process, writes(&server, clients, body)).await?;
             table.row(&row(work, clients, &ours, &theirs));
         }
     }
     let theirs = measured(&peer, etcd_writes(&address, 64)).await?;
-    let ours = measured(&server.process, streamed(server.light_clients(64).await?)).await?;
+    let ours = measured(&server.process, streamed(&server, 64)).await?;
     table.row(&row("protobuf apply in a stream / put", 64, &ours, &theirs));
     for clients in [1, 64] {
-        let ours = measured(&server.process, reads(server.light_clients(clients).await?)).await?;
+        let ours = measured(&server.process, reads(&server, clients)).await?;
         let theirs = measured(&peer, etcd_reads(&address, clients)).await?;
         table.row(&row("get / linearizable get", clients, &ours, &theirs));
     }
@@ -91,28 +90,32 @@ fn row(
     row
 }
 
-async fn writes(clients: Vec<Client>, body: Payload) -> anyhow::Result<Outcome> {
-    let path = method("Apply");
-    load::run(clients, Until::Time(TIME), move |mut client: Client, sequence| {
-        let path = path.clone();
-        async move {
-            let name = format!("bench-{}", sequence % OBJECTS);
-            client.call(&path, &body(&name, PAYLOAD, sequence)).await?;
-            Ok(client)
-        }
-    })
-    .await
+async fn writes(server: &Server, clients: usize, body: Payload) -> anyhow::Result<Outcome> {
+    let apply = server.method("Apply");
+    let message = move |sequence| body(&name(sequence), PAYLOAD, sequence).encode_to_vec();
+    checked(&apply, message(0)).await?;
+    apply.called(clients, TIME, message).await
+}
+
+fn name(sequence: usize) -> String {
+    format!("bench-{}", sequence % OBJECTS)
+}
+
+/// Calls once with a client that tells what went wrong.
+async fn checked(method: &Method, message: Vec<u8>) -> anyhow::Result<()> {
+    let mut client = Client::connect(&method.address).await?;
+    client.call_encoded(&method.path, &message).await.map(drop)
 }
 
 /// One stream for each client, with one request at a time in it: the same work in another envelope.
-async fn streamed(clients: Vec<Client>) -> anyhow::Result<Outcome> {
+async fn streamed(server: &Server, clients: usize) -> anyhow::Result<Outcome> {
+    let Method { address, path } = server.method("ApplyEach");
     let mut streams = Vec::new();
-    for client in clients {
-        streams.push(Streaming::open(client, &method("ApplyEach")).await?);
+    for _ in 0..clients {
+        streams.push(Streaming::open(Client::connect(&address).await?, &path).await?);
     }
     load::run(streams, Until::Time(TIME), |mut stream: Streaming, sequence| async move {
-        let name = format!("bench-{}", sequence % OBJECTS);
-        let apply = Some(typed_resource(&name, PAYLOAD, sequence));
+        let apply = Some(typed_resource(&name(sequence), PAYLOAD, sequence));
         let request = ApplyEachRequest { id: sequence as u64, apply };
         let answer = ApplyEachResponse::decode(stream.exchange(&request).await?)?;
         match answer.outcome {
@@ -124,50 +127,25 @@ async fn streamed(clients: Vec<Client>) -> anyhow::Result<Outcome> {
     .await
 }
 
-async fn reads(clients: Vec<Client>) -> anyhow::Result<Outcome> {
-    let path = method("Get");
-    load::run(clients, Until::Time(TIME), move |mut client: Client, _| {
-        let path = path.clone();
-        async move {
-            let name = ResourceName {
-                kind: "Project".into(),
-                name: "bench-0".into(),
-                ..ResourceName::default()
-            };
-            let request = GetRequest { name: Some(name), ..GetRequest::default() };
-            client.call(&path, &request).await?;
-            Ok(client)
-        }
-    })
-    .await
-}
-
-async fn etcd_clients(address: &str, count: usize) -> anyhow::Result<Vec<etcd::Client>> {
-    let mut clients = Vec::new();
-    for _ in 0..count {
-        clients.push(etcd::Client::connect(address).await?);
-    }
-    Ok(clients)
+async fn reads(server: &Server, clients: usize) -> anyhow::Result<Outcome> {
+    let get = server.method("Get");
+    let name = ResourceName { kind: "Project".into(), name: name(0), ..ResourceName::default() };
+    let request = GetRequest { name: Some(name), ..GetRequest::default() }.encode_to_vec();
+    checked(&get, request.clone()).await?;
+    get.called(clients, TIME, move |_| request.clone()).await
 }
 
 async fn etcd_writes(address: &str, clients: usize) -> anyhow::Result<Outcome> {
+    let put = Method { address: address.to_owned(), path: etcd::PUT.to_owned() };
     let value = "x".repeat(PAYLOAD + 112);
-    let clients = etcd_clients(address, clients).await?;
-    load::run(clients, Until::Time(TIME), move |mut client: etcd::Client, sequence| {
-        let value = value.clone();
-        async move {
-            client.put(&format!("bench-{}", sequence % OBJECTS), &value).await?;
-            Ok(client)
-        }
-    })
-    .await
+    let message = move |sequence| etcd::put(&name(sequence), &value);
+    checked(&put, message(0)).await?;
+    put.called(clients, TIME, message).await
 }
 
 async fn etcd_reads(address: &str, clients: usize) -> anyhow::Result<Outcome> {
-    let clients = etcd_clients(address, clients).await?;
-    load::run(clients, Until::Time(TIME), |mut client: etcd::Client, _| async move {
-        client.get("bench-0").await?;
-        Ok(client)
-    })
-    .await
+    let get = Method { address: address.to_owned(), path: etcd::GET.to_owned() };
+    let message = |_| etcd::get(&name(0));
+    checked(&get, message(0)).await?;
+    get.called(clients, TIME, message).await
 }

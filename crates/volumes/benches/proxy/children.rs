@@ -1,7 +1,5 @@
 //! The echo and our proxy as processes, and the certificates that everybody uses.
 use crate::echo;
-use hyper::{server::conn::http2, service::service_fn};
-use hyper_util::rt::{TokioExecutor, TokioIo};
 use orrery_pki::{Authority, ClientAuth, IssueRequest, Role, TlsFiles, TlsMaterial, Validity};
 use orrery_volumes::{
     Address, ControllerDirectory, ControllerId, Entry, MemoryDirectory, ProxyConfig, ServeConfig,
@@ -14,7 +12,6 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
-use tower::Service as _;
 
 pub const CONTROLLER: &str = "host-1";
 
@@ -81,28 +78,16 @@ pub async fn serve_echo(port: &str, folder: &str) {
         stream.set_nodelay(true).unwrap();
         let acceptor = acceptor.clone();
         tokio::spawn(async move {
-            match acceptor {
-                None => streams(stream).await,
-                Some(acceptor) => {
-                    if let Ok(stream) = acceptor.accept(stream).await {
-                        streams(stream).await;
-                    }
-                }
-            }
+            // Connections end when their proxies do.
+            let _ended = match acceptor {
+                None => echo::serve(stream).await,
+                Some(acceptor) => match acceptor.accept(stream).await {
+                    Ok(stream) => echo::serve(stream).await,
+                    Err(_refused) => Ok(()),
+                },
+            };
         });
     }
-}
-
-async fn streams<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static>(io: S) {
-    let service = service_fn(|request: http::Request<hyper::body::Incoming>| {
-        echo::Echo.call(request.map(tonic::body::Body::new))
-    });
-    let served = http2::Builder::new(TokioExecutor::new())
-        .initial_stream_window_size(1 << 20)
-        .initial_connection_window_size(16 << 20)
-        .serve_connection(TokioIo::new(io), service);
-    // Connections end when their proxies do.
-    let _ = served.await;
 }
 
 pub async fn serve_proxy(port: &str, echo: &str, folder: &str) {

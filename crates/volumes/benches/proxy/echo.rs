@@ -1,54 +1,94 @@
-//! A service that the proxies have never heard of: it sends back what it gets, and large messages.
-use futures::{StreamExt, future::BoxFuture, stream::BoxStream};
-use std::convert::Infallible;
-use std::task::{Context, Poll};
-use tonic::{Request, Response, Status, body::Body, server};
-use tonic_prost::ProstCodec;
+//! A service that the proxies have never heard of: it sends back what it gets, and large messages. On HTTP/2
+//! itself, because it shares the processors with what is measured.
+use bytes::{BufMut as _, Bytes, BytesMut};
+use futures::{StreamExt as _, stream::FuturesUnordered};
+use h2::{RecvStream, SendStream, server::SendResponse};
+use http::{HeaderMap, HeaderValue, Request, Response};
+use prost::Message as _;
+use std::future::poll_fn;
+use std::sync::LazyLock;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 pub type Message = Vec<u8>;
 
-#[derive(Clone)]
-pub struct Echo;
+/// Whether a message is compressed, and its length.
+const PREFIX_BYTES: usize = 5;
+const LARGE_BYTES: usize = 1 << 20;
 
-impl tower::Service<http::Request<Body>> for Echo {
-    type Response = http::Response<Body>;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+/// A message of 1 MB as it goes out.
+static LARGE: LazyLock<Bytes> = LazyLock::new(|| {
+    let message: Message = vec![7; LARGE_BYTES];
+    let mut framed = BytesMut::new();
+    framed.put_u8(0);
+    framed.put_u32(u32::try_from(message.encoded_len()).unwrap());
+    message.encode(&mut framed).unwrap();
+    framed.freeze()
+});
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        let mut grpc = server::Grpc::new(ProstCodec::<Message, Message>::default());
-        Box::pin(async move {
-            Ok(match request.uri().path() {
-                "/bench.Echo/Unary" => grpc.unary(Unary, request).await,
-                "/bench.Echo/Stream" => grpc.server_streaming(Stream, request).await,
-                _ => Status::unimplemented("no such method").into_http(),
-            })
-        })
+/// Answers until the connection ends.
+pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(io: S) -> Result<(), h2::Error> {
+    let mut connection = h2::server::Builder::new()
+        .initial_window_size(1 << 20)
+        .initial_connection_window_size(16 << 20)
+        .handshake(io)
+        .await?;
+    let mut calls = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            accepted = connection.accept() => match accepted {
+                Some(accepted) => {
+                    let (request, respond) = accepted?;
+                    calls.push(answer(request, respond));
+                }
+                None => return Ok(()),
+            },
+            Some(answered) = calls.next() => answered?,
+        }
     }
 }
 
-struct Unary;
-impl server::UnaryService<Message> for Unary {
-    type Response = Message;
-    type Future = std::future::Ready<Result<Response<Message>, Status>>;
-    fn call(&mut self, request: Request<Message>) -> Self::Future {
-        std::future::ready(Ok(Response::new(request.into_inner())))
+async fn answer(
+    request: Request<RecvStream>,
+    mut respond: SendResponse<Bytes>,
+) -> Result<(), h2::Error> {
+    let streams = request.uri().path() == "/bench.Echo/Stream";
+    let asked = whole(request.into_body()).await?;
+    let mut head = Response::new(());
+    let content = HeaderValue::from_static("application/grpc");
+    head.headers_mut().insert(http::header::CONTENT_TYPE, content);
+    let mut reply = respond.send_response(head, false)?;
+    if streams {
+        // As many messages as the request has bytes.
+        for _ in 0..Message::decode(asked.slice(PREFIX_BYTES..)).unwrap().len() {
+            send(&mut reply, LARGE.clone()).await?;
+        }
+    } else {
+        reply.send_data(asked, false)?;
     }
+    let mut trailers = HeaderMap::new();
+    trailers.insert("grpc-status", HeaderValue::from_static("0"));
+    reply.send_trailers(trailers)
 }
 
-/// As many messages of 1 MB as the request has bytes.
-struct Stream;
-impl server::ServerStreamingService<Message> for Stream {
-    type Response = Message;
-    type ResponseStream = BoxStream<'static, Result<Message, Status>>;
-    type Future = std::future::Ready<Result<Response<Self::ResponseStream>, Status>>;
-    fn call(&mut self, request: Request<Message>) -> Self::Future {
-        let count = request.into_inner().len();
-        let stream = futures::stream::repeat_with(|| Ok(vec![7; 1 << 20])).take(count);
-        std::future::ready(Ok(Response::new(stream.boxed())))
+/// What was asked, which is nearly always one frame.
+async fn whole(mut body: RecvStream) -> Result<Bytes, h2::Error> {
+    let mut asked = Bytes::new();
+    while let Some(data) = body.data().await {
+        let data = data?;
+        body.flow_control().release_capacity(data.len())?;
+        asked = if asked.is_empty() { data } else { [asked, data].concat().into() };
     }
+    Ok(asked)
+}
+
+/// Sends as much as there is room for, and waits for more.
+async fn send(reply: &mut SendStream<Bytes>, mut data: Bytes) -> Result<(), h2::Error> {
+    while !data.is_empty() {
+        reply.reserve_capacity(data.len());
+        let Some(room) = poll_fn(|context| reply.poll_capacity(context)).await else {
+            return Ok(());
+        };
+        reply.send_data(data.split_to(room?.min(data.len())), false)?;
+    }
+    Ok(())
 }

@@ -1,7 +1,10 @@
 //! The load, and what it costs.
 use crate::children::{CONTROLLER, Identities, Running};
 use crate::echo::Message;
+use bytes::BytesMut;
 use hyper_util::rt::TokioIo;
+use orrery_bench::wire::{Target, Wire};
+use prost::Message as _;
 use std::fmt;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -156,26 +159,43 @@ async fn alone(grpc: &mut Grpc<Channel>) -> Duration {
     times[ALONE / 2]
 }
 
+/// One thread sends and receives: it is to be as light as it can.
 async fn together(client: &Client, connections: usize) -> f64 {
-    let mut channels = Vec::new();
+    let client = client.clone();
+    let load = tokio::task::spawn_blocking(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(on_wires(&client, connections))
+    });
+    TOGETHER as f64 / load.await.unwrap().as_secs_f64()
+}
+
+async fn on_wires(client: &Client, connections: usize) -> Duration {
+    let scheme = if client.tls.is_some() { "https" } else { "http" };
+    let metadata = [("controllerid", CONTROLLER)];
+    let (authority, path) = ("component.registry", "/bench.Echo/Unary");
+    let target = Target { scheme, authority, path, metadata: &metadata };
+    let mut wires = Vec::new();
     for _ in 0..connections {
-        channels.push(client.channel().await);
+        wires.push(Wire::new(client.dial().await.unwrap(), &target).unwrap());
     }
+    let message = &vec![1; PAYLOAD].encode_to_vec();
     let begun = Instant::now();
-    let tasks: Vec<_> = (0..IN_FLIGHT)
-        .map(|number| {
-            let mut grpc = Grpc::new(channels[number % connections].clone());
-            tokio::spawn(async move {
-                for _ in 0..TOGETHER / IN_FLIGHT {
-                    unary(&mut grpc).await;
-                }
-            })
-        })
-        .collect();
-    for task in tasks {
-        task.await.unwrap();
-    }
-    TOGETHER as f64 / begun.elapsed().as_secs_f64()
+    let calls = wires.into_iter().map(|wire| {
+        let mut left = TOGETHER / connections;
+        let next = move |to: &mut BytesMut| {
+            let more = left != 0;
+            left = left.saturating_sub(1);
+            to.extend_from_slice(if more { message.as_slice() } else { &[] });
+            more
+        };
+        let check = move |answer: &[u8]| {
+            anyhow::ensure!(answer == message, "another answer");
+            Ok(())
+        };
+        wire.call_all(IN_FLIGHT / connections, next, check)
+    });
+    futures::future::try_join_all(calls).await.unwrap();
+    begun.elapsed()
 }
 
 async fn streamed(client: &Client) -> f64 {
