@@ -7,6 +7,11 @@ use crate::session::{Session, reason};
 use crate::targets::{Choice, Resource};
 use crate::waiting::{self, Awaited, Goal};
 use anyhow::bail;
+use futures::stream::{self, StreamExt as _};
+
+/// Resources that are asked to go at once: enough to fill a durable commit of the server, and half of what
+/// one connection may ask for at once.
+const WINDOW: usize = 32;
 
 pub async fn run(global: &Global, arguments: DeleteArguments) -> anyhow::Result<()> {
     let manifests = match arguments.files.as_slice() {
@@ -54,10 +59,16 @@ async fn ask(
 ) -> anyhow::Result<(Vec<Awaited>, Vec<String>)> {
     let style = style::stdout();
     let (mut awaited, mut failures) = (Vec::new(), Vec::new());
-    for resource in doomed {
-        let how = Deleting { dry_run: arguments.dry_run, cascade: arguments.cascade };
-        let asked = deleting::request(session, &resource, "", how).await;
-        let response = match asked {
+    let how = Deleting { dry_run: arguments.dry_run, cascade: arguments.cascade };
+    let asked = doomed.into_iter().map(|resource| async move {
+        let response = deleting::request(session, &resource, "", how).await;
+        (resource, response)
+    });
+    // Files have an order, which is kept.
+    let window = if arguments.files.is_empty() { WINDOW } else { 1 };
+    let mut asked = std::pin::pin!(stream::iter(asked).buffered(window));
+    while let Some((resource, response)) = asked.next().await {
+        let response = match response {
             Ok(Some(response)) => response,
             Ok(None) => continue,
             Err(error) => match reason(&error) {
