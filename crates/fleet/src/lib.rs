@@ -22,7 +22,6 @@ mod logs;
 pub mod peers;
 mod top;
 pub mod where_is;
-mod writes;
 
 pub use fleet::{Fleet, Place};
 pub use middleware::hello::VERSION;

@@ -33,11 +33,14 @@ pub fn register(builder: HubBuilder) -> HubBuilder {
 pub fn spawn(hub: &Hub, tasks: &mut Tasks) -> Result<(), Error> {
     let stop = tasks.stop_token();
     let projects = hub.resources::<Project>()?;
-    // Only names are asked for.
-    let mut watched = Reflector::new(projects).trimmed(|project| *project = Project::default());
+    let mut watched = Reflector::new(projects).picking(projects::unsettled);
     let controller = Controller::new("projects", projects::ProjectReconciler::new(hub)?);
     let queue = controller.queue();
-    watched.on_change(move |change| queue.add(change.name.clone()));
+    watched.on_change(move |change| {
+        if change.new.is_some() {
+            queue.add(change.name.clone());
+        }
+    });
     tasks.spawn("project-watch", OnEnd::StopAll, watched.run(stop.clone()));
     tasks.spawn("project-controller", OnEnd::StopAll, controller.run(stop.clone()));
     tasks.spawn("event-expiry", OnEnd::Ignore, events::expire(hub.clone(), stop.clone()));

@@ -1,7 +1,7 @@
 //! A project goes when nothing is left in it.
 use crate::CONTENTS_FINALIZER;
 use async_trait::async_trait;
-use orrery_api::Object;
+use orrery_api::{Encoded, Object, ObjectError};
 use orrery_hub::{Accessor, Error, Hub, ListOptions, ObjectName, Resources};
 use orrery_proto::core::v1::{Project, ProjectStatus};
 use orrery_proto::meta::v1::ObjectMeta;
@@ -75,6 +75,21 @@ impl ProjectReconciler {
     }
 }
 
+/// What is published of a project that nobody has asked to go.
+const ACTIVE: &str = "Active";
+
+/// What a project is reconciled by: whether it goes, and what was published of it. One that is as it should be
+/// needs nobody, and whoever changes anything else of it disturbs nobody.
+pub fn unsettled(project: &Encoded) -> Result<Option<Project>, ObjectError> {
+    let (going, status) = (project.is_going()?, project.status::<ProjectStatus>()?);
+    let active = |it: &ProjectStatus| it.phase == ACTIVE && it.remaining_resources == 0;
+    if !going && status.as_ref().is_some_and(active) {
+        return Ok(None);
+    }
+    let marked = ObjectMeta { deletion_timestamp: Some(<_>::default()), ..ObjectMeta::default() };
+    Ok(Some(Project { metadata: going.then_some(marked), status, ..Project::default() }))
+}
+
 #[async_trait]
 impl Reconciler<ObjectName> for ProjectReconciler {
     type Error = Error;
@@ -84,7 +99,7 @@ impl Reconciler<ObjectName> for ProjectReconciler {
         let deleting =
             project.metadata.as_ref().is_some_and(|meta| meta.deletion_timestamp.is_some());
         if !deleting {
-            self.publish(key, &project, "Active", 0).await?;
+            self.publish(key, &project, ACTIVE, 0).await?;
             return Ok(Next::AwaitChange);
         }
         let remaining = self.empty(&key.name).await?;
@@ -110,5 +125,39 @@ async fn remains(accessor: &Arc<dyn Accessor>, name: ObjectName) -> Result<i64, 
         Ok(deleted) => Ok(i64::from(!deleted.gone)),
         Err(Error::NotFound { .. }) => Ok(0),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use orrery_api::{ObjectMeta as Meta, Scheme};
+    use prost_types::Timestamp;
+
+    fn of(project: &Project) -> Option<Project> {
+        let scheme = Scheme::builtin().expect("our own kinds");
+        let kind = scheme.by_full_name(crate::PROJECT).expect("it is one of them");
+        let encoded = Encoded::from_typed(kind, project).expect("a project");
+        unsettled(&encoded).expect("readable")
+    }
+
+    fn project(meta: Meta, phase: &str) -> Project {
+        let status = ProjectStatus { phase: phase.to_owned(), ..ProjectStatus::default() };
+        Project { metadata: Some(meta), status: Some(status), ..Project::default() }
+    }
+
+    #[test]
+    fn only_what_it_is_reconciled_by_counts() {
+        let noted = Meta { annotations: [("a".into(), "b".into())].into(), ..Meta::default() };
+        let going = Meta { deletion_timestamp: Some(Timestamp::default()), ..noted.clone() };
+        let new = Project { metadata: Some(noted.clone()), ..Project::default() };
+        assert!(of(&new).is_some(), "nothing is published of it yet");
+        assert!(of(&project(noted.clone(), "Active")).is_none(), "it is as it should be");
+        assert!(of(&project(noted.clone(), "Terminating")).is_some(), "it does not go");
+        let leaving = of(&project(going.clone(), "Active"));
+        assert!(leaving.is_some(), "it goes");
+        let plainly = Meta { annotations: [].into(), ..going.clone() };
+        assert_eq!(leaving, of(&project(plainly, "Active")), "what people write on it");
+        assert_ne!(leaving, of(&project(going, "Terminating")), "what is published");
     }
 }

@@ -18,6 +18,7 @@ mod reflector;
 pub mod stats;
 mod tasks;
 mod view;
+pub mod writes;
 
 pub use backoff::Backoff;
 pub use controller::{Controller, KeyQueue, Next, Reconciler};

@@ -4,12 +4,20 @@ use crate::view::{Change, IndexBy, View};
 use futures::StreamExt;
 use orrery_api::{Encoded, ObjectError};
 use orrery_hub::{Error, ObjectName, Resources, WatchEvent, WatchOptions, WatchStream};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 type Handler<T> = Box<dyn Fn(&Change<T>) + Send + Sync>;
+
+/// Reads what is wanted of an object, if it is wanted at all.
+type Read<T> = fn(&Encoded) -> Result<Option<T>, ObjectError>;
+
+/// What a view keeps of objects, and whether two of them are the same to it.
+struct Pick<T> {
+    read: Read<T>,
+    same: fn(&T, &T) -> bool,
+}
 
 /// Watches a kind for ever. When the watch breaks it begins anew, and what vanished in between is
 /// told as such: handlers never miss the end of an object.
@@ -17,8 +25,8 @@ pub struct Reflector<T> {
     resources: Resources<T>,
     view: Arc<View<T>>,
     handlers: Vec<Handler<T>>,
-    /// Takes away what nobody asks the view for.
-    trim: Option<fn(&mut T)>,
+    /// Reads what the view keeps, where that is not all of it.
+    pick: Option<Pick<T>>,
     synced: watch::Sender<bool>,
 }
 
@@ -34,13 +42,17 @@ impl<T: prost::Message + prost::Name + Default> Reflector<T> {
 
     fn with_view(resources: Resources<T>, view: View<T>) -> Self {
         let (synced, _) = watch::channel(false);
-        Self { resources, view: Arc::new(view), handlers: Vec::new(), trim: None, synced }
+        Self { resources, view: Arc::new(view), handlers: Vec::new(), pick: None, synced }
     }
 
-    /// Keeps only a part of each object: with a hundred thousand of them, it matters.
+    /// Keeps only a part of some objects: with a hundred thousand of them, it matters. Handlers are told when
+    /// that part changes, comes or goes, and hear nothing of the rest.
     #[must_use]
-    pub fn trimmed(mut self, trim: fn(&mut T)) -> Self {
-        self.trim = Some(trim);
+    pub fn picking(mut self, read: Read<T>) -> Self
+    where
+        T: PartialEq,
+    {
+        self.pick = Some(Pick { read, same: T::eq });
         self
     }
 
@@ -83,10 +95,7 @@ impl<T: prost::Message + prost::Name + Default + 'static> Reflector<T> {
     /// Follows one watch from its beginning to its end.
     async fn follow(&self, failures: &mut u32) -> Result<(), Error> {
         let mut events = self.resources.accessor().watch_encoded(WatchOptions::default()).await?;
-        let seen = self.take_initial(&mut events).await?;
-        for vanished in self.view.names().difference(&seen) {
-            self.tell(vanished.clone(), None);
-        }
+        self.take_initial(&mut events).await?;
         self.synced.send_replace(true);
         *failures = 0;
         while let Some(event) = events.next().await {
@@ -95,18 +104,21 @@ impl<T: prost::Message + prost::Name + Default + 'static> Reflector<T> {
         Ok(())
     }
 
-    async fn take_initial(
-        &self,
-        events: &mut WatchStream<Encoded>,
-    ) -> Result<BTreeSet<ObjectName>, Error> {
-        let mut seen = BTreeSet::new();
+    /// Takes in everything that is there, and takes out what is not there any more.
+    async fn take_initial(&self, events: &mut WatchStream<Encoded>) -> Result<(), Error> {
+        // Nothing at the first start: then nobody needs to remember what came.
+        let mut before = self.view.names();
         while let Some(event) = events.next().await {
             let event = event?;
             if let WatchEvent::Bookmark(revision) = event {
+                before.into_iter().for_each(|vanished| self.tell(vanished, None));
                 self.view.advance(revision);
-                return Ok(seen);
+                return Ok(());
             }
-            seen.extend(self.take(event)?);
+            let name = self.take(event)?;
+            if let (Some(name), false) = (name, before.is_empty()) {
+                before.remove(&name);
+            }
         }
         Err(Error::Unavailable("the watch ended before it had begun".into()))
     }
@@ -126,26 +138,36 @@ impl<T: prost::Message + prost::Name + Default + 'static> Reflector<T> {
         let (project, name) = (object.project(), object.name());
         let name =
             ObjectName::new(project.map_err(unreadable::<T>)?, name.map_err(unreadable::<T>)?);
-        let new = if present { Some(self.read(&object)?) } else { None };
+        let new = if present { self.read(&object)? } else { None };
         self.tell(name.clone(), new);
         self.view.advance(revision);
         Ok(Some(name))
     }
 
     /// Views that keep all of it share one copy.
-    fn read(&self, object: &Encoded) -> Result<Arc<T>, Error> {
-        let Some(trim) = self.trim else {
-            return object.typed_shared().map_err(unreadable::<T>);
-        };
-        let mut read = object.typed().map_err(unreadable::<T>)?;
-        trim(&mut read);
-        Ok(Arc::new(read))
+    fn read(&self, object: &Encoded) -> Result<Option<Arc<T>>, Error> {
+        match &self.pick {
+            None => object.typed_shared().map(Some).map_err(unreadable::<T>),
+            Some(pick) => (pick.read)(object).map(|it| it.map(Arc::new)).map_err(unreadable::<T>),
+        }
     }
 
     fn tell(&self, name: ObjectName, new: Option<Arc<T>>) {
+        if self.pick.as_ref().is_some_and(|pick| self.is_known(pick, &name, new.as_deref())) {
+            return;
+        }
         let change = self.view.set(name, new);
         for handler in &self.handlers {
             handler(&change);
+        }
+    }
+
+    /// Whether the view holds the same already.
+    fn is_known(&self, pick: &Pick<T>, name: &ObjectName, new: Option<&T>) -> bool {
+        match (self.view.get(name), new) {
+            (Some(old), Some(new)) => (pick.same)(&old, new),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
         }
     }
 }

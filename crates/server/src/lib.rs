@@ -14,6 +14,7 @@
 mod api;
 mod audit;
 mod backup;
+mod connection;
 mod gate;
 mod grpc;
 mod identity;
@@ -30,6 +31,7 @@ mod rest;
 mod sealing;
 mod secrets;
 mod server;
+mod services;
 mod side;
 mod stalled;
 mod storage;

@@ -1,11 +1,11 @@
 //! Connections: accepted, encrypted where asked for, and served until the end.
+use crate::connection::{Guest, Hosted, gathered};
 use crate::limits::{self, Connections, Held};
+use crate::services::Services;
 use crate::stalled::Stalled;
-use axum::Router;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
 use orrery_access::{Access, Over};
 use orrery_fleet::middleware::Peer;
 use orrery_pki::Identity;
@@ -17,7 +17,6 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::ServiceExt as _;
 
 /// The head of a request: its line and its headers. Tokens and selectors fit many times over.
 const HEAD_BYTES_MAX: u32 = 64 << 10;
@@ -68,7 +67,7 @@ impl Listener {
     }
 
     /// Serves until it is told to stop; then no new connection is taken and the open ones end.
-    pub async fn serve(self, router: Router, stop: CancellationToken) -> std::io::Result<()> {
+    pub async fn serve(self, services: Services, stop: CancellationToken) -> std::io::Result<()> {
         let connections = TaskTracker::new();
         let graceful = Arc::new(GracefulShutdown::new());
         loop {
@@ -82,7 +81,8 @@ impl Listener {
             };
             let peer = Peer { address: Some(address), ..Peer::default() };
             let (tls, access) = (self.tls.clone(), self.access.clone());
-            let serving = serve_one(tcp, tls, access, peer, router.clone(), graceful.clone(), held);
+            let serving =
+                serve_one(tcp, tls, access, peer, services.clone(), graceful.clone(), held);
             connections.spawn(async move {
                 serving.await;
                 drop(permit);
@@ -126,7 +126,7 @@ async fn serve_one(
     tls: Option<TlsAcceptor>,
     access: Option<Access>,
     mut peer: Peer,
-    router: Router,
+    services: Services,
     graceful: Arc<GracefulShutdown>,
     held: Held,
 ) {
@@ -135,7 +135,7 @@ async fn serve_one(
     }
     let address = peer.address;
     let outcome = match tls {
-        None => serve_http(Stalled::new(tcp), peer, router, graceful, held).await,
+        None => serve_http(Stalled::new(tcp), peer, services, graceful, held).await,
         Some(tls) => {
             let accepting = tls.accept(Stalled::new(tcp)).into_fallible();
             match tokio::time::timeout(HEAD_TIMEOUT, accepting).await {
@@ -152,7 +152,7 @@ async fn serve_one(
                         return;
                     };
                     tokio::select! {
-                        outcome = serve_http(stream, peer, router, graceful, held) => outcome,
+                        outcome = serve_http(stream, peer, services, graceful, held) => outcome,
                         // Everything that runs over the connection ends with it.
                         (name, why) = refused => {
                             let reason = why.as_str();
@@ -198,19 +198,16 @@ fn identity(stream: &tokio_rustls::server::TlsStream<Stalled<TcpStream>>) -> Opt
 async fn serve_http<I>(
     io: I,
     peer: Peer,
-    router: Router,
+    services: Services,
     graceful: Arc<GracefulShutdown>,
     _held: Held,
 ) -> Result<(), String>
 where
     I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
-    let service = router.map_request(move |mut request: hyper::Request<hyper::body::Incoming>| {
-        request.extensions_mut().insert(crate::mesh::peer(&peer));
-        request.extensions_mut().insert(peer.clone());
-        request.map(axum::body::Body::new)
-    });
-    let mut builder = Builder::new(TokioExecutor::new());
+    let (io, writes) = gathered(io);
+    let guest = Guest::default();
+    let mut builder = Builder::new(guest.clone());
     builder
         .http1()
         .timer(TokioTimer::new())
@@ -225,11 +222,11 @@ where
         .max_header_list_size(HEAD_BYTES_MAX)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW);
-    let connection = builder
-        .serve_connection_with_upgrades(TokioIo::new(io), TowerToHyperService::new(service))
-        .into_owned();
+    let service = services.of(peer);
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(io), service).into_owned();
     let watched = graceful.watch(connection);
     // Only the watcher is kept: the last owner of `graceful` is the one who shuts it down.
     drop(graceful);
-    watched.await.map_err(|error| error.to_string())
+    let ended = Hosted::new(watched, writes, guest).await;
+    ended.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
 }

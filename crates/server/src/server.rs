@@ -17,6 +17,7 @@ use crate::port;
 use crate::rest;
 use crate::sealing::{self, KeySource, Rotation, Sealer};
 use crate::secrets;
+use crate::services::Services;
 use crate::side::{self, SidePort};
 use crate::storage;
 use orrery_api::{Scheme, SchemeBuilder, SchemeError};
@@ -247,6 +248,7 @@ impl Server {
         let connections = Connections { agents: agents.clone(), commanders: commanders.clone() };
         let identity = IdentityService::server(&self.hub, self.identities, access.clone())?;
         self.metrics.of_peers(&fleet, &commanders);
+        let hub = HubService::server(front.clone());
         let router = grpc_routes(front, agents.clone(), commanders.clone(), fleet, (&mesh, &stop))?;
         let router = router.merge(identity_routes(identity));
         let connects = axum::middleware::from_fn_with_state(gate.clone(), gate::connects);
@@ -254,13 +256,13 @@ impl Server {
         let entered = gate.clone();
         let rest = rest::router(self.hub, access.clone(), entered, self.metrics, stop.clone())?;
         let router = router.reset_fallback().merge(rest).fallback(rest::unknown);
-        let proven = (access.clone(), gate);
+        let proven = (access.clone(), gate.clone());
         let check = axum::middleware::from_fn_with_state(proven, authenticate);
-        let router = router.layer(check);
+        let services = Services::new(router.layer(check), hub, access.clone(), gate);
         let listener = self.listener.guarded(access);
         let (store, engine) = (self.store, self.engine);
         tasks.spawn("listener", OnEnd::StopAll, async move {
-            let outcome = listener.serve(router, stop).await;
+            let outcome = listener.serve(services, stop).await;
             agents.drained().await;
             commanders.drained().await;
             outcome

@@ -11,6 +11,7 @@ use prost::{Message, Name};
 use super::{
     Object, ObjectError, decode_error,
     splice::{self, Shown},
+    wire,
 };
 use crate::{ObjectMeta, kind::Kind};
 
@@ -194,6 +195,24 @@ impl Encoded {
             Some(has) => Ok(has),
             None => self.object().map(|object| object.deletion_timestamp().is_some()),
         }
+    }
+
+    /// What was published of it; nothing else is read.
+    pub fn status<T: Message + Default>(&self) -> Result<Option<T>, ObjectError> {
+        let Some(field) = &self.kind().fields.status else { return Ok(None) };
+        let mut status: Option<T> = None;
+        for content in wire::all(self.bytes(), &[field.number()]) {
+            let merged = status.get_or_insert_default().merge(content);
+            merged.map_err(|error| decode_error(self.kind().kind(), &error))?;
+        }
+        Ok(status)
+    }
+
+    /// The text of one annotation; the others are passed over.
+    pub fn annotation(&self, name: &str) -> Option<&str> {
+        let way = [self.kind().fields.metadata.number(), self.kind().meta.annotations.number()];
+        let entries = wire::all(self.bytes(), &way);
+        entries.into_iter().rev().find_map(|entry| wire::of_entry(entry, name))
     }
 
     /// Another view of the same object, made once for all who hold this one. All of them must mean

@@ -47,6 +47,26 @@ pub(crate) fn each<'a>(bytes: &'a [u8], way: &[u32], found: &mut impl FnMut(&'a 
     }
 }
 
+/// The same, in their order.
+pub(crate) fn all<'a>(bytes: &'a [u8], way: &[u32]) -> Vec<&'a [u8]> {
+    let mut all = Vec::new();
+    each(bytes, way, &mut |value| all.push(value));
+    all
+}
+
+/// The text that an entry of a map of texts holds, if it is the one of this name.
+pub(crate) fn of_entry<'a>(entry: &'a [u8], name: &str) -> Option<&'a str> {
+    let (mut rest, mut key, mut value): (_, &[u8], &[u8]) = (entry, &[], &[]);
+    while let Some(Some(field)) = next(&mut rest) {
+        match field.number {
+            1 => key = field.content,
+            2 => value = field.content,
+            _ => {}
+        }
+    }
+    (key == name.as_bytes()).then(|| text(value))
+}
+
 /// Text, or nothing where it is none.
 pub(crate) fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap_or_default()

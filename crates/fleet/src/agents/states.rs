@@ -2,7 +2,6 @@
 use super::assignments::{Assignments, Placed};
 use super::telling::Telling;
 use crate::workloads::AGENT_FINALIZER;
-use crate::writes::{self, Write};
 use indexmap::IndexMap;
 use orrery_hub::events::{Happening, Severity};
 use orrery_hub::{ApplyOptions, Error, Hub, ObjectName, Outcome, Resources};
@@ -10,6 +9,7 @@ use orrery_proto::apps::v1::{WorkloadInstance, WorkloadInstanceStatus};
 use orrery_proto::core::v1::ObjectReference;
 use orrery_proto::fleet::v1::InstanceStates;
 use orrery_proto::meta::v1::ObjectMeta;
+use orrery_runtime::writes::{self, Write};
 use std::sync::Arc;
 
 #[derive(Clone)]

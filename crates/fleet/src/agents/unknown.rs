@@ -1,9 +1,10 @@
 //! What is said of copies whose agent is gone.
 use super::assignments::Assignments;
 use crate::workloads::controller::status_if_unchanged;
-use crate::writes;
+
 use orrery_hub::{Error, Hub, ObjectName, Outcome, Resources};
 use orrery_proto::apps::v1::{WorkloadInstance, WorkloadInstanceStatus};
+use orrery_runtime::writes;
 use std::sync::Arc;
 
 /// Copies that are marked together.

@@ -2,7 +2,7 @@
 use super::graph::{Graph, Link, Observed, Place};
 use super::progress::Progress;
 use futures::StreamExt;
-use orrery_api::{Encoded, Kind};
+use orrery_api::{Encoded, Kind, ObjectError};
 use orrery_hub::{
     Accessor, Error, Hub, ObjectName, Propagation, Revision, WatchEvent, WatchOptions,
 };
@@ -58,7 +58,7 @@ impl Feed {
             match event? {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                     let place = self.tell(&object, true)?;
-                    if let Some(seen) = &mut initial {
+                    if let (Some(seen), Some(place)) = (&mut initial, place) {
                         seen.insert(place);
                     }
                 }
@@ -89,20 +89,16 @@ impl Feed {
         touched.into_iter().for_each(|place| self.queue.add(place));
     }
 
-    fn tell(&self, object: &Encoded, present: bool) -> Result<Place, Error> {
+    /// Where it stands, unless the graph knows nothing of it.
+    fn tell(&self, object: &Encoded, present: bool) -> Result<Option<Place>, Error> {
         let kind = object.kind();
         let unreadable = |error| Error::Internal(format!("cannot read {}: {error}", kind.kind()));
         // Most objects have no owners and stay: what nobody knew of before means nothing to anybody.
         let quiet =
             !object.has_owners().map_err(unreadable)? && !object.is_going().map_err(unreadable)?;
-        if present && quiet {
-            let (project, name) = (object.project(), object.name());
-            let name = ObjectName::new(project.map_err(unreadable)?, name.map_err(unreadable)?);
-            let place = Place { kind: kind.full_name().to_owned(), name };
-            if self.graph.lock().get(&place).is_none() {
-                self.reached(object.resource_version().map_err(unreadable)?);
-                return Ok(place);
-            }
+        if present && quiet && !self.knows(object).map_err(unreadable)? {
+            self.reached(object.resource_version().map_err(unreadable)?);
+            return Ok(None);
         }
         let meta = object.meta().map_err(unreadable)?;
         let link = |owner: &OwnerReference| Link {
@@ -123,7 +119,16 @@ impl Feed {
         let touched = self.graph.lock().observe(place.clone(), observed);
         touched.into_iter().for_each(|place| self.queue.add(place));
         self.reached(&meta.resource_version);
-        Ok(place)
+        Ok(Some(place))
+    }
+
+    fn knows(&self, object: &Encoded) -> Result<bool, ObjectError> {
+        if self.graph.lock().is_empty() {
+            return Ok(false);
+        }
+        let name = ObjectName::new(object.project()?, object.name()?);
+        let place = Place { kind: object.kind().full_name().to_owned(), name };
+        Ok(self.graph.lock().get(&place).is_some())
     }
 
     fn reached(&self, revision: &str) {

@@ -86,6 +86,10 @@ impl Graph {
         self.objects.keys().cloned().collect()
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
     pub fn get(&self, place: &Place) -> Option<&Observed> {
         self.objects.get(place)
     }

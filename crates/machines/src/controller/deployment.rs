@@ -16,8 +16,8 @@ pub struct DeploymentObject {
 pub trait DeploymentWorld: Send + Sync {
     async fn deployment(&self, name: &str) -> Result<Option<DeploymentObject>, WorldError>;
 
-    /// Writes all sets and the progress in one commit that holds only if neither the deployment nor
-    /// any of its sets has changed since this version.
+    /// Writes the progress in a commit that holds only if neither the deployment nor any of its sets has
+    /// changed since this version; then the sets.
     async fn commit(
         &self,
         name: &str,

@@ -14,8 +14,8 @@ pub struct SetObject {
 pub trait SetWorld: Send + Sync {
     async fn set(&self, name: &str) -> Result<Option<SetObject>, WorldError>;
 
-    /// Creates and deletes machines, and touches the set, in one commit that holds only if the set
-    /// has this version. Touching it gives it a new one.
+    /// Touches the set, which holds only if it has this version and gives it a new one; then creates and
+    /// deletes machines.
     async fn commit(&self, name: &str, version: u64, plan: &SetPlan) -> Result<(), WorldError>;
 }
 

@@ -1,8 +1,7 @@
 //! A set: a number of machines of one class revision.
 use super::{Bound, Phase, Reason, Time};
 
-/// Machines created or deleted in one step at most: one commit of the store holds a hundred changes,
-/// and the set is one of them.
+/// Machines created or deleted in one step at most, before what has become of them is looked at.
 pub const STEP_MAX: usize = 90;
 
 /// What is wanted of a set.

@@ -213,24 +213,11 @@ impl OneDeployment<'_> {
         self.all.hub.clock().now()
     }
 
-    /// Adds every set to the batch: those that change with their change, the others as they are.
-    async fn change_sets(&self, plan: &DeploymentPlan, batch: &Batch) -> Result<(), Error> {
+    /// Adds every set to the batch as it is: the commit holds only if the plan was made from all of them.
+    async fn hold_sets(&self, batch: &Batch) -> Result<(), Error> {
         for (name, set) in &self.sets {
-            if plan.remove.contains(&name.name) {
-                let options = DeleteOptions {
-                    name: name.clone(),
-                    revision: Some(revision(&set.metadata)?),
-                    batch: Some(batch.clone()),
-                    ..DeleteOptions::default()
-                };
-                self.all.sets.accessor().delete(options).await?;
-                continue;
-            }
             let at = revision(&set.metadata)?;
-            let mut object = self.all.sets.accessor().get(name.clone().into()).await?;
-            if let Some(change) = plan.change.iter().find(|change| change.name == name.name) {
-                apply_change(&mut object, change);
-            }
+            let object = self.all.sets.accessor().get(name.clone().into()).await?;
             let options =
                 ApplyOptions { batch: Some(batch.clone()), ..ApplyOptions::replace_at(at) };
             self.all.sets.accessor().apply(object, options).await?;
@@ -238,7 +225,26 @@ impl OneDeployment<'_> {
         Ok(())
     }
 
-    async fn create_set(&self, new: &NewSet, wanted: &Wanted, batch: &Batch) -> Result<(), Error> {
+    /// Changes the sets one by one, those that give room before those that take it.
+    async fn change_sets(&self, plan: &DeploymentPlan) -> Result<(), Error> {
+        let set = |name: &str| self.sets.iter().find(|(known, _)| known.name == name);
+        for (name, set) in plan.remove.iter().filter_map(|name| set(name)) {
+            let revision = Some(revision(&set.metadata)?);
+            let options =
+                DeleteOptions { name: name.clone(), revision, ..DeleteOptions::default() };
+            self.all.sets.accessor().delete(options).await?;
+        }
+        for change in in_order(&plan.change, &self.set_views()) {
+            let Some((name, set)) = set(&change.name) else { continue };
+            let at = revision(&set.metadata)?;
+            let mut object = self.all.sets.accessor().get(name.clone().into()).await?;
+            apply_change(&mut object, change);
+            self.all.sets.accessor().apply(object, ApplyOptions::replace_at(at)).await?;
+        }
+        Ok(())
+    }
+
+    async fn create_set(&self, new: &NewSet, wanted: &Wanted) -> Result<(), Error> {
         let spec = self.spec();
         let own = meta(&self.deployment.metadata);
         let mut template = spec.template.clone().unwrap_or_default();
@@ -265,19 +271,22 @@ impl OneDeployment<'_> {
             ..MachineSetSpec::default()
         };
         let set = MachineSet { metadata: Some(metadata), spec: Some(set), ..MachineSet::default() };
-        let options = ApplyOptions { batch: Some(batch.clone()), ..ApplyOptions::create() };
         let set = stored(&self.all.sets, &set)?;
-        self.all.sets.accessor().apply(set, options).await.map(|_| ())
+        self.all.sets.accessor().apply(set, ApplyOptions::create()).await.map(|_| ())
     }
 
+    /// Publishes the progress, in a commit that holds only if the deployment and all its sets still are what
+    /// the plan was made from; then writes set by set, so that each has a revision of its own. What an
+    /// interruption leaves is within the bounds, and is planned for anew.
     async fn carry_out(&self, plan: &DeploymentPlan) -> Result<(), Error> {
         let (wanted, batch) = (self.wanted(), Batch::new());
-        self.change_sets(plan, &batch).await?;
-        if let (Some(new), Ok(wanted)) = (&plan.create, &wanted) {
-            self.create_set(new, wanted, &batch).await?;
-        }
+        self.hold_sets(&batch).await?;
         self.write_status(plan.progress, &wanted, Some(batch.clone())).await?;
         self.all.hub.commit(batch).await?;
+        self.change_sets(plan).await?;
+        if let (Some(new), Ok(wanted)) = (&plan.create, &wanted) {
+            self.create_set(new, wanted).await?;
+        }
         self.tell(plan, &wanted).await;
         Ok(())
     }
@@ -297,6 +306,17 @@ impl OneDeployment<'_> {
             }
         }
     }
+}
+
+/// The changes in the order in which they are made: at no moment may more machines exist than before and after.
+fn in_order<'a>(changes: &'a [SetChange], sets: &[SetView]) -> Vec<&'a SetChange> {
+    let grows = |change: &&SetChange| {
+        let set = sets.iter().find(|set| set.name == change.name);
+        set.is_some_and(|set| set.ceiling < change.ceiling || set.replicas < change.replicas)
+    };
+    let mut ordered: Vec<_> = changes.iter().collect();
+    ordered.sort_by_key(grows);
+    ordered
 }
 
 /// Changes only what a deployment decides, so that what a newer server wrote stays.

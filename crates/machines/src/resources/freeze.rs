@@ -1,11 +1,12 @@
 //! The freeze switch: per deployment, per project, for all.
 use super::refs::{FROZEN_ANNOTATION, meta};
-use orrery_api::SYSTEM_PROJECT;
+use orrery_api::{Encoded, ObjectError, SYSTEM_PROJECT};
 use orrery_hub::ObjectName;
 use orrery_proto::core::v1::Project;
 use orrery_proto::infra::v1::{MachineDeployment, MachineSet};
 use orrery_proto::meta::v1::ObjectMeta;
 use orrery_runtime::View;
+use std::collections::HashMap;
 
 /// Whether a project's annotation freezes its machines. Any word but "false" does: who writes "yes" at
 /// three in the morning means it.
@@ -14,13 +15,12 @@ pub fn says(project: &Project) -> bool {
     said.is_some_and(|said| said != "false")
 }
 
-/// Leaves of a project what freezes it: there may be very many projects, and they may say much.
-pub fn keep_switch(project: &mut Project) {
-    let metadata = project.metadata.take().unwrap_or_default();
-    let annotations = metadata.annotations.into_iter();
-    let annotations = annotations.filter(|(name, _)| name == FROZEN_ANNOTATION).collect();
-    let metadata = ObjectMeta { name: metadata.name, annotations, ..ObjectMeta::default() };
-    *project = Project { metadata: Some(metadata), ..Project::default() };
+/// What freezes a project, where something does: there may be very many projects, and they may say much.
+pub fn switch(project: &Encoded) -> Result<Option<Project>, ObjectError> {
+    let Some(said) = project.annotation(FROZEN_ANNOTATION) else { return Ok(None) };
+    let annotations = HashMap::from([(FROZEN_ANNOTATION.to_owned(), said.to_owned())]);
+    let metadata = ObjectMeta { annotations, ..ObjectMeta::default() };
+    Ok(Some(Project { metadata: Some(metadata), ..Project::default() }))
 }
 
 /// Whether machines of a project are frozen: by their set, by their deployment, with their project, or

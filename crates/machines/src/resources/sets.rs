@@ -9,14 +9,13 @@ use crate::plan::{Bound, Phase, Reason, Time, elapsed};
 use async_trait::async_trait;
 use orrery_api::Object;
 use orrery_hub::events::{Happening, Recorder, Severity};
-use orrery_hub::{
-    ApplyOptions, Batch, DeleteOptions, Error, Hub, ObjectName, Precondition, Resources,
-};
+use orrery_hub::{ApplyOptions, Error, Hub, ObjectName, Precondition, Resources};
 use orrery_proto::core::v1::Project;
 use orrery_proto::infra::v1::{
     Machine, MachineClass, MachineDeployment, MachineSet, MachineSetStatus, MachineSpec,
 };
 use orrery_proto::meta::v1::{Condition, ObjectMeta};
+use orrery_runtime::writes::{self, Write};
 use orrery_runtime::{Next, Reconciler, View, conditions};
 use rand::Rng as _;
 use std::sync::Arc;
@@ -209,7 +208,7 @@ impl OneSet<'_> {
         status
     }
 
-    async fn write(&self, status: MachineSetStatus, batch: Option<Batch>) -> Result<(), Error> {
+    async fn write(&self, status: MachineSetStatus) -> Result<(), Error> {
         let precondition = Precondition::At(revision(&self.set.metadata)?);
         let next = MachineSet {
             metadata: named(self.name),
@@ -217,7 +216,7 @@ impl OneSet<'_> {
             ..MachineSet::default()
         };
         let object = object(&self.all.sets, &next)?;
-        let options = ApplyOptions { precondition, batch, ..ApplyOptions::status() };
+        let options = ApplyOptions { precondition, ..ApplyOptions::status() };
         self.all.sets.accessor().apply(object, options).await.map(|_| ())
     }
 
@@ -228,33 +227,54 @@ impl OneSet<'_> {
         if self.set.status.as_ref() == Some(&status) {
             return Ok(());
         }
-        self.write(status, None).await.map_err(unavailable)
+        self.write(status).await.map_err(unavailable)
     }
 
-    /// Everything of a plan in one batch.
-    async fn prepare(&self, plan: &SetPlan) -> Result<(Batch, Step), Error> {
-        let (batch, mut step) = (Batch::new(), Step::default());
+    /// What a plan writes, machine by machine.
+    fn writes(&self, plan: &SetPlan) -> Vec<(ObjectName, Write<Machine>)> {
+        let project = &self.name.project;
+        let create = (0..plan.create).map(|_| {
+            let machine = self.machine();
+            let name = ObjectName::new(project, &meta(&machine.metadata).name);
+            (name, Write::Apply(machine, ApplyOptions::create()))
+        });
+        let delete = plan.delete.iter().map(|(name, _)| {
+            let name = ObjectName::new(project, name);
+            (name.clone(), Write::Delete(name))
+        });
+        create.chain(delete).collect()
+    }
+
+    /// Touches the set, which holds only if it still is what the plan was made from; then every machine for
+    /// itself, so that each has a revision of its own. Who is interrupted in between is planned for anew from
+    /// what there is: nobody else plans for this set, see [`Steps`].
+    async fn carry_out(&self, plan: &SetPlan) -> Result<(), Error> {
         let mut status = self.status(plan);
         status.steps += 1;
-        self.write(status, Some(batch.clone())).await?;
-        for _ in 0..plan.create {
-            let machine = self.machine();
-            let options = ApplyOptions { batch: Some(batch.clone()), ..ApplyOptions::create() };
-            let created = object(&self.all.machines, &machine)?;
-            let created = self.all.machines.accessor().apply(created, options).await?;
-            step.created.push(ObjectName::of(&created.object));
+        let (names, writes): (Vec<_>, Vec<_>) = self.writes(plan).into_iter().unzip();
+        let creates = plan.create;
+        let step = Step {
+            revision: None,
+            created: names[..creates].to_vec(),
+            deleted: names[creates..].to_vec(),
+        };
+        // Before the set has its new version: whoever plans from that must wait for the machines.
+        self.all.views.steps.begin(self.name, step);
+        if let Err(error) = self.write(status).await {
+            self.all.views.steps.forget(self.name);
+            return Err(error);
         }
-        for (name, _) in &plan.delete {
-            let name = ObjectName::new(&self.name.project, name);
-            let options = DeleteOptions {
-                name: name.clone(),
-                batch: Some(batch.clone()),
-                ..DeleteOptions::default()
-            };
-            ignore_gone(self.all.machines.accessor().delete(options).await)?;
-            step.deleted.push(name);
+        let outcomes = writes::all(&self.all.machines, &writes).await;
+        let done = |name: &ObjectName| {
+            let at = names.iter().position(|known| known == name);
+            at.is_some_and(|at| outcomes[at].is_ok())
+        };
+        // All that was written is not after what the store has reached by now.
+        self.all.views.steps.end(self.name, self.all.hub.store().revision(), done);
+        for outcome in outcomes {
+            ignore_gone(outcome)?;
         }
-        Ok((batch, step))
+        Ok(())
     }
 
     async fn tell(&self, plan: &SetPlan) {
@@ -313,11 +333,7 @@ impl SetWorld for OneSet<'_> {
     }
 
     async fn commit(&self, _: &str, _: u64, plan: &SetPlan) -> Result<(), WorldError> {
-        let (batch, step) = self.prepare(plan).await.map_err(unavailable)?;
-        self.all.views.steps.begin(self.name, step);
-        let committed = self.all.hub.commit(batch).await;
-        self.all.views.steps.end(self.name, committed.as_ref().ok().copied());
-        committed.map_err(unavailable)?;
+        self.carry_out(plan).await.map_err(unavailable)?;
         self.tell(plan).await;
         Ok(())
     }

@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// One commit of a set.
+/// What one plan of a set wrote.
 #[derive(Clone, Debug, Default)]
 pub struct Step {
-    /// `None` while it is being committed.
+    /// `None` while it is being written; then one that none of it is after.
     pub revision: Option<Revision>,
     pub created: Vec<ObjectName>,
     pub deleted: Vec<ObjectName>,
@@ -24,23 +24,17 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// A commit begins. What it will have done is not known until it ends.
+    /// The writes begin. What they will have done is not known until they end.
     pub fn begin(&self, set: &ObjectName, step: Step) {
         self.last.lock().insert(set.clone(), step);
     }
 
-    /// The commit ended; without a revision it wrote nothing.
-    pub fn end(&self, set: &ObjectName, revision: Option<Revision>) {
-        let mut last = self.last.lock();
-        match revision {
-            Some(revision) => {
-                if let Some(step) = last.get_mut(set) {
-                    step.revision = Some(revision);
-                }
-            }
-            None => {
-                last.remove(set);
-            }
+    /// The writes ended, none of them after this revision. Only what was done is waited for.
+    pub fn end(&self, set: &ObjectName, revision: Revision, done: impl Fn(&ObjectName) -> bool) {
+        if let Some(step) = self.last.lock().get_mut(set) {
+            step.created.retain(&done);
+            step.deleted.retain(&done);
+            step.revision = Some(revision);
         }
     }
 

@@ -53,7 +53,7 @@ impl Watches {
         let deployments = Reflector::new(hub.resources()?);
         let nodes = Reflector::new(hub.resources()?);
         let instances = Reflector::indexed(hub.resources()?, by_node);
-        let projects = Reflector::new(hub.resources()?).trimmed(freeze::keep_switch);
+        let projects = Reflector::new(hub.resources()?).picking(freeze::switch);
         let secrets = Reflector::new(hub.resources()?);
         let views = Arc::new(Views {
             machines: machines.view(),

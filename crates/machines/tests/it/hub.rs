@@ -1,8 +1,9 @@
 //! The controllers on a real server: kinds in the hub, a driver over TCP at the drivers' port, agents that
 //! run nothing.
 use crate::cluster::{Cloud, CloudDriver};
+use futures::StreamExt as _;
 use orrery_driver as library;
-use orrery_hub::{Error, ObjectName, Resources};
+use orrery_hub::{Error, ObjectName, Resources, WatchEvent};
 use orrery_proto::core::v1::{Secret, SecretSpec};
 use orrery_proto::infra::v1::{
     Driver, Machine, MachineClass, MachineClassSpec, MachineDeployment, MachineDeploymentSpec,
@@ -11,7 +12,8 @@ use orrery_proto::infra::v1::{
 use orrery_proto::meta::v1::ObjectMeta;
 use orrery_testkit::agent::{FakeAgent, InProcess};
 use orrery_testkit::world::World;
-use std::collections::HashMap;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -166,6 +168,60 @@ async fn a_deployment_scales_and_its_driver_is_shown() {
     let states: Vec<&str> =
         drivers.iter().filter_map(|it| Some(it.status.as_ref()?.state.as_str())).collect();
     assert_eq!(states, ["Active"]);
+}
+
+/// Every revision at which a watch tells of objects of a kind, and how often.
+async fn told<T: prost::Message + prost::Name + Default>(
+    here: &Installation,
+) -> impl Future<Output = BTreeMap<String, BTreeSet<String>>> {
+    let resources = here.resources::<T>();
+    let mut events = resources.accessor().watch(<_>::default()).await.expect("a watch");
+    let (told, stop) = (Arc::new(Mutex::new(BTreeMap::new())), CancellationToken::new());
+    let (noted, stopped) = (told.clone(), stop.clone());
+    let listening = async move {
+        while let Some(Ok(event)) = events.next().await {
+            let (WatchEvent::Added(it) | WatchEvent::Modified(it) | WatchEvent::Deleted(it)) =
+                event
+            else {
+                continue;
+            };
+            let mut noted = noted.lock();
+            let names: &mut BTreeSet<String> =
+                noted.entry(it.resource_version().to_owned()).or_default();
+            names.insert(it.name().to_owned());
+        }
+    };
+    let listening = tokio::spawn(async move { stopped.run_until_cancelled(listening).await });
+    async move {
+        stop.cancel();
+        listening.await.expect("no panic");
+        std::mem::take(&mut *told.lock())
+    }
+}
+
+/// A watch that goes on from a revision leaves nothing out, because a revision names one object of its kind.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_machine_and_each_set_has_revisions_of_its_own() {
+    let here = Installation::start().await;
+    here.class("small", of("Cloud")).await;
+    let _driver = here.driver("Cloud");
+    let (machines, sets) = (told::<Machine>(&here).await, told::<MachineSet>(&here).await);
+    here.deployment(5, "small").await;
+    here.until_complete(5).await;
+    // Two sets change together while one is exchanged for the other.
+    here.edit("pool", |it: &mut MachineDeployment| {
+        let spec = it.spec.as_mut().expect("a spec");
+        spec.max_surge = Some("3".to_owned());
+        let template = spec.template.as_mut().expect("a template");
+        template.labels.insert("generation".to_owned(), "second".to_owned());
+    })
+    .await;
+    here.until_complete(5).await;
+    for (kind, told) in [("machines", machines.await), ("sets", sets.await)] {
+        let shared: Vec<_> = told.iter().filter(|(_, names)| 1 < names.len()).collect();
+        assert!(shared.is_empty(), "{kind}: {shared:?}");
+        assert!(1 < told.len(), "{kind} were heard of");
+    }
 }
 
 /// proves: MCH-06

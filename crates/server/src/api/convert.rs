@@ -87,6 +87,15 @@ pub(super) fn read(scheme: &Scheme, resource: &Resource) -> Result<Given, Error>
     }
 }
 
+/// The kind that a resource says it is of, if there is such a kind.
+pub(super) fn kind_of(scheme: &Scheme, resource: &Resource) -> Option<Arc<Kind>> {
+    match &resource.body {
+        Some(Body::Json(text)) => scheme.kind_of_value(&parse_json(text.as_bytes()).ok()?).ok(),
+        Some(Body::Protobuf(_)) => scheme.resolve(&resource.api_version, &resource.kind).ok(),
+        None => None,
+    }
+}
+
 /// A resource as its receiver wants it.
 pub(super) fn encode(
     scheme: &Scheme,

@@ -1,7 +1,7 @@
 //! The operations as callers from outside reach them: through the gate.
 use super::{HubApi, to_wire};
 use crate::gate::{Asked, Caller, Gate};
-use crate::identity::Guard;
+use crate::identity::{Guard, Lasting, Uses};
 use futures::stream::{BoxStream, Stream, StreamExt as _};
 use orrery_hub::{Error, ObjectName};
 use orrery_proto::hub::v1 as wire;
@@ -73,26 +73,49 @@ impl Front {
     }
 
     /// Applies what comes, some of it at once. Each request passes the gate by itself, and is judged by the
-    /// roles and bindings of its moment: whoever loses a right loses it with the next request.
+    /// roles and bindings of its moment: whoever loses a right loses it with the next request. The stream ends
+    /// when nothing is left of what it was used for; `ended` says so in the caller's language.
     pub fn apply_each<E: Send + 'static>(
         &self,
         caller: Caller,
         requests: impl Stream<Item = Result<wire::ApplyEachRequest, E>> + Send + 'static,
+        ended: fn(&Error) -> E,
     ) -> BoxStream<'static, Result<wire::ApplyEachResponse, E>> {
-        let (front, caller) = (self.clone(), Arc::new(caller));
+        let guard = self.guard(&caller);
+        let (front, caller, uses) = (self.clone(), Arc::new(caller), Uses::default());
+        let lasting = Lasting::used(uses.clone());
         let answers = requests.map(move |request| {
-            let (front, caller) = (front.clone(), caller.clone());
+            let (front, caller, uses) = (front.clone(), caller.clone(), uses.clone());
             async move {
-                let wire::ApplyEachRequest { id, apply } = request?;
-                let outcome = match front.apply(&caller, apply.unwrap_or_default()).await {
-                    Ok(applied) => Outcome::Applied(applied),
-                    Err(error) => Outcome::Error(to_wire(&error)),
+                let request = match request {
+                    Ok(request) => request,
+                    Err(error) => return Ok(Err(error)),
                 };
-                Ok(wire::ApplyEachResponse { id, outcome: Some(outcome) })
+                let wire::ApplyEachRequest { id, apply } = request;
+                let outcome = front.apply_noting(&caller, apply.unwrap_or_default(), &uses).await;
+                let outcome =
+                    outcome.map_or_else(|error| Outcome::Error(to_wire(&error)), Outcome::Applied);
+                Ok(Ok(wire::ApplyEachResponse { id, outcome: Some(outcome) }))
             }
         });
         // What the caller does not read holds up what it sends: nothing piles up here.
-        answers.buffer_unordered(AT_ONCE_MAX).boxed()
+        let answers = answers.buffer_unordered(AT_ONCE_MAX).boxed();
+        let answers = guard.lasting(lasting, answers);
+        answers.map(move |answer| answer.unwrap_or_else(|error| Err(ended(&error)))).boxed()
+    }
+
+    async fn apply_noting(
+        &self,
+        caller: &Caller,
+        request: wire::ApplyRequest,
+        uses: &Uses,
+    ) -> Result<wire::ApplyResponse, Error> {
+        let asked = Asked::apply(self.api.scheme(), &request);
+        let api = self.api.of(&caller.peer);
+        let used = api.uses(&request, &asked.project, &asked.name);
+        let applied = self.gate.through(caller, asked, api.apply(request)).await?;
+        used.into_iter().for_each(|used| uses.note(used));
+        Ok(applied)
     }
 
     pub async fn delete(

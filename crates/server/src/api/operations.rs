@@ -2,9 +2,9 @@
 use super::convert::{self, Writer};
 use super::errors::unresolved;
 use super::watch;
-use crate::identity::{Guard, Lasting};
+use crate::identity::{Guard, Lasting, asked_of_part};
 use futures::stream::BoxStream;
-use orrery_access::Access;
+use orrery_access::{Access, Attributes};
 use orrery_api::{FieldSelector, Kind, LabelSelector, Object, Scheme};
 use orrery_fleet::middleware::Peer;
 use orrery_hub::{
@@ -199,6 +199,22 @@ impl HubApi {
                 (Err(_), changing) => changing.map(|()| Precondition::Present),
             },
         }
+    }
+
+    /// By which rights an apply of this object is let in now; nothing of it can be taken from those who may do
+    /// everything.
+    pub fn uses(&self, request: &wire::ApplyRequest, project: &str, name: &str) -> Vec<Attributes> {
+        let resource = request.resource.as_ref();
+        let given = resource.and_then(|given| convert::kind_of(self.scheme(), given));
+        let (Some(kind), false) = (given, self.guard.may_everything()) else { return Vec::new() };
+        let verbs: &[&str] = match request.mode() {
+            Mode::Apply => &["create", "patch"],
+            Mode::Create => &["create"],
+            Mode::Replace => &["update"],
+        };
+        let asked = |verb: &&str| asked_of_part(verb, &kind, &request.subresource, project, name);
+        let allowed = |asked: &Attributes| self.guard.decide(asked).allowed();
+        verbs.iter().map(asked).filter(allowed).collect()
     }
 
     pub fn scheme(&self) -> &Arc<Scheme> {

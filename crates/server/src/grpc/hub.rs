@@ -65,7 +65,7 @@ impl Hub for HubService {
         request: Request<Streaming<wire::ApplyEachRequest>>,
     ) -> Result<Response<Self::ApplyEachStream>, Status> {
         let (caller, requests) = opened(request)?;
-        Ok(Response::new(self.front.apply_each(caller, requests)))
+        Ok(Response::new(self.front.apply_each(caller, requests, to_status)))
     }
 
     async fn delete(
@@ -88,8 +88,8 @@ impl Hub for HubService {
 
 /// Who asks, and for what.
 fn opened<T>(request: Request<T>) -> Result<(Caller, T), Status> {
-    let (metadata, extensions, message) = request.into_parts();
-    let peer = extensions.get::<Peer>().cloned().unwrap_or_default();
+    let (metadata, mut extensions, message) = request.into_parts();
+    let peer = extensions.remove::<Peer>().unwrap_or_default();
     if peer.subject().known_by == KnownBy::Nothing {
         return Err(Status::unauthenticated("show a certificate or a token"));
     }

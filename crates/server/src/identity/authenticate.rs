@@ -20,30 +20,40 @@ pub async fn authenticate(
     mut request: Request,
     next: Next,
 ) -> Response {
-    access.ready().await;
-    let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
-    if let Some(over) = peer.identity.as_ref().and_then(|identity| access.over(identity)) {
-        return refused(&gate, &peer, &request, over.as_str());
-    }
-    let proof = match bearer(request.headers()) {
-        Bearer::None => peer.identity.map(|identity| Proof::Certificate(Box::new(identity))),
-        Bearer::TooLong => {
-            return refused(&gate, &peer, &request, "the token is too long");
-        }
-        Bearer::Token(token) => {
-            let subject = match access.login(&token).await {
-                Ok(login) => login.subject,
-                // The text of a refusal never holds the token.
-                Err(reason) => return refused(&gate, &peer, &request, &reason.to_string()),
-            };
-            request.extensions_mut().insert(Peer { login: Some(subject.clone()), ..peer });
-            Some(Proof::Token(token, subject))
-        }
+    let proof = match proven(&access, &gate, &mut request).await {
+        Ok(proof) => proof,
+        Err(refusal) => return *refusal,
     };
     let response = next.run(request).await;
     match proof {
         Some(proof) => Ending::around(response, access, proof),
         None => response,
+    }
+}
+
+/// By what the one who asks is known, if by anything; or the answer to one whose proof is not good.
+pub async fn proven<B>(
+    access: &Access,
+    gate: &Gate,
+    request: &mut axum::http::Request<B>,
+) -> Result<Option<Proof>, Box<Response>> {
+    access.ready().await;
+    let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
+    if let Some(over) = peer.identity.as_ref().and_then(|identity| access.over(identity)) {
+        return Err(refused(gate, &peer, request, over.as_str()));
+    }
+    match bearer(request.headers()) {
+        Bearer::None => Ok(peer.identity.map(|identity| Proof::Certificate(Box::new(identity)))),
+        Bearer::TooLong => Err(refused(gate, &peer, request, "the token is too long")),
+        Bearer::Token(token) => {
+            let subject = match access.login(&token).await {
+                Ok(login) => login.subject,
+                // The text of a refusal never holds the token.
+                Err(reason) => return Err(refused(gate, &peer, request, &reason.to_string())),
+            };
+            request.extensions_mut().insert(Peer { login: Some(subject.clone()), ..peer });
+            Ok(Some(Proof::Token(token, subject)))
+        }
     }
 }
 
@@ -68,12 +78,17 @@ fn bearer(headers: &HeaderMap) -> Bearer {
 }
 
 /// The same for every reason: whoever has no proof learns nothing.
-fn refused(gate: &Gate, peer: &Peer, request: &Request, reason: &str) -> Response {
+fn refused<B>(
+    gate: &Gate,
+    peer: &Peer,
+    request: &axum::http::Request<B>,
+    reason: &str,
+) -> Box<Response> {
     gate.refused(peer, request, reason);
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    if kind.is_some_and(|kind| kind.starts_with("application/grpc")) {
-        return tonic::Status::unauthenticated("the proof of who you are is not good here")
-            .into_http::<Body>();
-    }
-    crate::rest::unauthorized()
+    Box::new(match kind.is_some_and(|kind| kind.starts_with("application/grpc")) {
+        true => tonic::Status::unauthenticated("the proof of who you are is not good here")
+            .into_http::<Body>(),
+        false => crate::rest::unauthorized(),
+    })
 }

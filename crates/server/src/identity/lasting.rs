@@ -4,24 +4,73 @@ use futures::stream::{self, BoxStream, StreamExt as _};
 use orrery_access::{Attributes, Changes};
 use orrery_api::Kind;
 use orrery_hub::Error;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// How many of the things that a stream of writes was used for are remembered: the latest ones.
+const USES_MAX: usize = 16;
 
 /// What a stream was opened for.
 #[derive(Clone, Debug)]
 pub struct Lasting {
-    pub asked: Attributes,
+    asked: Asked,
     /// Whether what is sensitive is shown, to those who may see all of it.
-    pub secrets: bool,
+    secrets: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Asked {
+    Once(Attributes),
+    Used(Uses),
 }
 
 impl Lasting {
     pub fn new(asked: Attributes) -> Self {
-        Self { asked, secrets: false }
+        Self { asked: Asked::Once(asked), secrets: false }
     }
 
     /// A watch of a kind.
     pub fn watch(guard: &Guard, kind: &Kind, project: &str, name: &str) -> Self {
         let asked = super::guard::asked_of_part("watch", kind, "", project, name);
-        Self { asked, secrets: kind.has_secrets() && guard.sees_everything() }
+        let secrets = kind.has_secrets() && guard.sees_everything();
+        Self { asked: Asked::Once(asked), secrets }
+    }
+
+    /// A stream of requests that are judged one by one: it lasts while any of what it was used for is allowed.
+    pub fn used(uses: Uses) -> Self {
+        Self { asked: Asked::Used(uses), secrets: false }
+    }
+}
+
+/// What a stream of requests was used for. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Uses {
+    latest: Arc<Mutex<VecDeque<Attributes>>>,
+}
+
+impl Uses {
+    /// One of the requests was granted because of this.
+    pub fn note(&self, asked: Attributes) {
+        let mut latest = self.latest.lock();
+        if latest.contains(&asked) {
+            return;
+        }
+        if USES_MAX <= latest.len() {
+            latest.pop_front();
+        }
+        latest.push_back(asked);
+    }
+
+    /// Refuses when nothing of it is allowed any more; what was not used yet may go on.
+    fn check(&self, guard: &Guard) -> Result<(), Error> {
+        let latest = self.latest.lock().clone();
+        match latest.back() {
+            Some(last) if !latest.iter().any(|asked| guard.decide(asked).allowed()) => {
+                guard.refuse_unless(last)
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 }
 
@@ -42,7 +91,7 @@ impl Guard {
         lasting: Lasting,
         items: BoxStream<'static, Result<T, Error>>,
     ) -> BoxStream<'static, Result<T, Error>> {
-        if self.access().may_everything(self.subject()) {
+        if self.may_everything() {
             // Nobody can take it from them: their streams are as fast as before.
             return items;
         }
@@ -76,7 +125,10 @@ impl<T> State<T> {
     }
 
     fn check(&self) -> Result<(), Error> {
-        self.guard.refuse_unless(&self.lasting.asked)?;
+        match &self.lasting.asked {
+            Asked::Once(asked) => self.guard.refuse_unless(asked)?,
+            Asked::Used(uses) => uses.check(&self.guard)?,
+        }
         if self.lasting.secrets && !self.guard.sees_everything() {
             let who = &self.guard.subject().name;
             let text = format!("what user {who:?} may see has changed; ask again");

@@ -15,12 +15,12 @@ mod guard;
 mod lasting;
 mod own;
 
-pub use authenticate::authenticate;
+pub use authenticate::{authenticate, proven};
 pub use cut::Cut;
-pub use ending::{GOOD_NO_LONGER, LastWords};
+pub use ending::{Ending, GOOD_NO_LONGER, LastWords};
 pub use farewell::farewell;
-pub use guard::{Guard, asked_of_resource};
-pub use lasting::Lasting;
+pub use guard::{Guard, asked_of_part, asked_of_resource};
+pub use lasting::{Lasting, Uses};
 
 use fetch::HttpFetch;
 use orrery_access::oidc::{Oidc, OidcOptions};

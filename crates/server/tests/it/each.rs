@@ -1,14 +1,15 @@
 //! Many resources over one stream: each is allowed, refused and answered by itself.
 use crate::access::{bind, certificate, meta, until};
 use crate::joining::world;
+use orrery_client::Endpoint;
 use orrery_hub::ObjectName;
-use orrery_pki::Role;
+use orrery_pki::{BearerToken, Role};
 use orrery_proto::apps::v1::{Placement, Process, Workload, WorkloadSpec, workload_spec};
 use orrery_proto::core::v1 as core;
 use orrery_proto::hub::v1 as hub;
 use orrery_proto::hub::v1::apply_each_response::Outcome;
 use orrery_proto::hub::v1::hub_client::HubClient;
-use orrery_testkit::world::SOON;
+use orrery_testkit::world::{SOON, World};
 use prost::Message as _;
 use std::collections::BTreeMap;
 use tokio::sync::mpsc;
@@ -98,16 +99,92 @@ async fn each_of_many_is_judged_by_itself() {
     let workloads = world.hub.resources::<Workload>().unwrap();
     assert!(workloads.find(&ObjectName::new("other", "second")).await.unwrap().is_none());
 
-    // Whoever loses a right loses it with the next request, and the stream goes on.
-    let bindings = world.hub.resources::<core::RoleBinding>().unwrap();
-    bindings.delete(&ObjectName::new("demo", "ann-editor")).await.unwrap();
-    until("the binding counts no more", async || {
-        let outcome = stream.exchange(request(5, "demo", "fifth", Some("true"))).await;
-        matches!(outcome, Outcome::Error(error) if error.reason == "Forbidden").then_some(())
-    })
-    .await;
     let Stream { requests, mut answers } = stream;
     drop(requests);
     let end = tokio::time::timeout(SOON, answers.message()).await.expect("it ends").unwrap();
     assert!(end.is_none(), "with its last request");
+}
+
+/// A stream in two projects of the same person.
+async fn in_two_projects(world: &World) -> Stream {
+    for project in ["demo", "other"] {
+        world.project(project).await;
+        bind(world, project, "editor", "ann").await;
+    }
+    let ann = certificate(world, Role::User, "ann", None);
+    let mut api = HubClient::new(world.endpoint(Some(ann)).connect().await.unwrap());
+    let (requests, received) = mpsc::channel(8);
+    let answers = api.apply_each(ReceiverStream::new(received)).await.unwrap().into_inner();
+    let mut stream = Stream { requests, answers };
+    for project in ["demo", "other"] {
+        until("the binding counts", async || {
+            let outcome = stream.exchange(request(0, project, "first", Some("true"))).await;
+            matches!(outcome, Outcome::Applied(_)).then_some(())
+        })
+        .await;
+    }
+    stream
+}
+
+/// Whoever loses a right loses it with the next request; the stream ends when nothing is left that it was used
+/// for, without waiting for a request.
+#[tokio::test]
+async fn a_stream_of_writes_ends_with_the_last_permission() {
+    let world = world().await;
+    let mut stream = in_two_projects(&world).await;
+    let bindings = world.hub.resources::<core::RoleBinding>().unwrap();
+    bindings.delete(&ObjectName::new("demo", "ann-editor")).await.unwrap();
+    until("the binding counts no more", async || {
+        let outcome = stream.exchange(request(1, "demo", "second", Some("true"))).await;
+        matches!(outcome, Outcome::Error(error) if error.reason == "Forbidden").then_some(())
+    })
+    .await;
+    let outcome = stream.exchange(request(2, "other", "second", Some("true"))).await;
+    assert!(matches!(outcome, Outcome::Applied(_)), "the other project is still hers");
+
+    bindings.delete(&ObjectName::new("other", "ann-editor")).await.unwrap();
+    let end = tokio::time::timeout(SOON, stream.answers.message()).await.expect("it ends");
+    let status = end.expect_err("with a word");
+    assert_eq!(status.code(), tonic::Code::PermissionDenied, "{status}");
+    assert!(status.message().contains("workloads in project \"other\""), "{status}");
+}
+
+/// A token that is taken back ends what was opened with it.
+#[tokio::test]
+async fn a_stream_of_writes_ends_with_its_token() {
+    let world = world().await;
+    world.project("demo").await;
+    let tokens = world.hub.resources::<core::AccessToken>().unwrap();
+    let token = BearerToken::generate("writer");
+    let spec = core::AccessTokenSpec {
+        user: Some("robot".into()),
+        groups: vec!["orrery:admins".into()],
+        secret_hash: Some(token.hash().to_string()),
+        expires_at: None,
+    };
+    let token_object =
+        core::AccessToken { metadata: meta("", "writer"), spec: Some(spec), ..<_>::default() };
+    tokens.create(&token_object).await.unwrap();
+    let authority = world.identities.authorities().current().unwrap().fingerprint();
+    let endpoint = Endpoint::pinned(&world.url, authority).unwrap();
+    let mut api = HubClient::new(endpoint.connect().await.unwrap());
+    let (requests, answers) = until("the token counts", async || {
+        let (requests, received) = mpsc::channel(8);
+        let mut opening = tonic::Request::new(ReceiverStream::new(received));
+        let value = format!("Bearer {}", token.to_text().as_str()).parse().unwrap();
+        opening.metadata_mut().insert("authorization", value);
+        Some((requests, api.apply_each(opening).await.ok()?.into_inner()))
+    })
+    .await;
+    let mut stream = Stream { requests, answers };
+    let outcome = stream.exchange(request(1, "demo", "first", Some("true"))).await;
+    assert!(matches!(outcome, Outcome::Applied(_)), "{outcome:?}");
+
+    tokens.delete(&ObjectName::new("", "writer")).await.unwrap();
+    let end = tokio::time::timeout(SOON, stream.answers.message()).await.expect("it ends");
+    let status = end.expect_err("with a word");
+    assert_eq!(status.code(), tonic::Code::Unauthenticated, "{status}");
+    let workloads = world.hub.resources::<Workload>().unwrap();
+    stream.requests.send(request(2, "demo", "late", Some("true"))).await.ok();
+    assert!(workloads.find(&ObjectName::new("demo", "late")).await.unwrap().is_none());
 }

@@ -27,6 +27,12 @@ const GROUP_COMMITS_MAX: usize = 512;
 /// The most bytes in one sync, so that a burst of large values does not make all others wait.
 const GROUP_BYTES_MAX: usize = 8 << 20;
 
+/// Heads that are remembered between groups: what is written again and again is not looked up each time.
+const HEADS_KNOWN_MAX: usize = 16 << 10;
+
+/// Where keys stand, as far as it is known; `None` where they are not there.
+type Heads = HashMap<Arc<str>, Option<Head>>;
+
 pub(super) struct Request {
     pub ops: Vec<Op>,
     pub answer: oneshot::Sender<Result<Revision, Error>>,
@@ -44,6 +50,8 @@ pub(super) struct Committer {
     shared: Arc<Shared>,
     head: Revision,
     sum: Sum,
+    /// What the tables say of some keys. Nobody else writes there.
+    known: Heads,
     /// Why writing stopped, once it has.
     failure: Option<Arc<str>>,
 }
@@ -57,7 +65,8 @@ impl Committer {
         standing: &Standing,
     ) -> Result<thread::JoinHandle<()>, OpenError> {
         let Standing { head, sum, .. } = *standing;
-        let committer = Self { tables, watermark, shared, head, sum, failure: None };
+        let committer =
+            Self { tables, watermark, shared, head, sum, known: Heads::new(), failure: None };
         thread::Builder::new()
             .name("store-committer".to_owned())
             .spawn(move || committer.run(requests))
@@ -90,13 +99,17 @@ impl Committer {
     /// Commits a group; on success the answer to each. A conflict is answered only with the group
     /// too, because it may be with a commit of the same group that is not durable before.
     fn commit(&mut self, group: &[Request]) -> Result<Vec<Result<Revision, Error>>, Error> {
-        let mut draft = Draft::new(&self.tables, self.head, self.sum);
+        let mut draft = Draft::new(&self.tables, &self.known, self.head, self.sum);
         let answers = group.iter().map(|request| draft.add(&request.ops)).collect();
-        let Draft { batches, write, head, sum, .. } = draft;
+        let Draft { batches, write, head, sum, heads, .. } = draft;
         if batches.is_empty() {
             return Ok(answers);
         }
         self.write(write, head, sum)?;
+        if HEADS_KNOWN_MAX < self.known.len() + heads.len() {
+            self.known.clear();
+        }
+        self.known.extend(heads);
         count(&self.shared.counters.commits, batches.len());
         self.shared.feed.publish(batches);
         Ok(answers)
@@ -145,18 +158,19 @@ fn collect(first: Request, requests: &mut mpsc::Receiver<Request>) -> Vec<Reques
 /// A group of commits in the making.
 struct Draft<'a> {
     tables: &'a Tables,
+    known: &'a Heads,
     head: Revision,
     sum: Sum,
     /// Heads as the commits so far leave them, where they differ from the tables.
-    heads: HashMap<Arc<str>, Option<Head>>,
+    heads: Heads,
     write: OwnedWriteBatch,
     batches: Vec<Arc<Batch>>,
 }
 
 impl<'a> Draft<'a> {
-    fn new(tables: &'a Tables, head: Revision, sum: Sum) -> Self {
+    fn new(tables: &'a Tables, known: &'a Heads, head: Revision, sum: Sum) -> Self {
         let write = tables.batch();
-        Self { tables, head, sum, heads: HashMap::new(), write, batches: Vec::new() }
+        Self { tables, known, head, sum, heads: Heads::new(), write, batches: Vec::new() }
     }
 
     fn add(&mut self, ops: &[Op]) -> Result<Revision, Error> {
@@ -181,7 +195,7 @@ impl<'a> Draft<'a> {
     }
 
     fn head_of(&self, key: &str) -> Result<Option<Head>, Error> {
-        match self.heads.get(key) {
+        match self.heads.get(key).or_else(|| self.known.get(key)) {
             Some(head) => Ok(*head),
             None => self.tables.head_of(key),
         }

@@ -1,0 +1,108 @@
+//! What a listener serves: everything by the router, and the calls that programs make most on a shorter way.
+use crate::gate::Gate;
+use crate::grpc::hub::HubService;
+use crate::identity::{Ending, proven};
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Method, Request, Response, header};
+use futures::future::BoxFuture;
+use http_body_util::Either;
+use hyper::body::Incoming;
+use orrery_access::Access;
+use orrery_fleet::middleware::Peer;
+use orrery_pki::KnownBy;
+use orrery_proto::hub::v1::hub_server::HubServer;
+use std::convert::Infallible;
+use std::sync::Arc;
+use tower::{Service as _, ServiceExt as _};
+
+/// The service whose calls need no router: what stands in front of it there stands in front of it here.
+const HUB: &str = "/orrery.hub.v1.Hub/";
+
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct Services {
+    router: Router,
+    hub: Arc<Hub>,
+}
+
+struct Hub {
+    service: HubServer<HubService>,
+    access: Access,
+    gate: Gate,
+}
+
+/// The body of an answer: of gRPC without a detour, or of the router.
+type Answer = Either<tonic::body::Body, Body>;
+
+impl Services {
+    pub fn new(router: Router, service: HubServer<HubService>, access: Access, gate: Gate) -> Self {
+        Self { router, hub: Arc::new(Hub { service, access, gate }) }
+    }
+
+    /// The same for the one at the other end of a connection.
+    pub fn of(self, peer: Peer) -> Connected {
+        Connected { services: self, peer: Arc::new(peer) }
+    }
+
+    async fn call(self, mut request: Request<Incoming>, peer: &Peer) -> Response<Answer> {
+        request.extensions_mut().insert(peer.clone());
+        if !is_hub_call(&request) {
+            return self.routed(request, peer).await;
+        }
+        let Hub { service, access, gate } = &*self.hub;
+        let proof = match proven(access, gate, &mut request).await {
+            Ok(proof) => proof,
+            Err(refusal) => return refusal.map(Either::Right),
+        };
+        if !is_known(&request) {
+            // Refused there, and written down.
+            return self.routed(request, peer).await;
+        }
+        let Ok(response) = service.clone().call(request).await;
+        match proof {
+            None => response.map(Either::Left),
+            Some(proof) => {
+                let response = response.map(Body::new);
+                Ending::around(response, access.clone(), proof).map(Either::Right)
+            }
+        }
+    }
+
+    async fn routed(self, mut request: Request<Incoming>, peer: &Peer) -> Response<Answer> {
+        request.extensions_mut().insert(crate::mesh::peer(peer));
+        let Ok(response) = self.router.oneshot(request.map(Body::new)).await;
+        response.map(Either::Right)
+    }
+}
+
+fn is_hub_call<B>(request: &Request<B>) -> bool {
+    let kind = request.headers().get(header::CONTENT_TYPE);
+    request.method() == Method::POST
+        && request.uri().path().starts_with(HUB)
+        && kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
+}
+
+/// Whether the one who asks is anybody.
+fn is_known<B>(request: &Request<B>) -> bool {
+    let peer = request.extensions().get::<Peer>();
+    peer.is_some_and(|peer| peer.subject().known_by != KnownBy::Nothing)
+}
+
+/// The services as one connection has them.
+#[derive(Clone)]
+pub struct Connected {
+    services: Services,
+    peer: Arc<Peer>,
+}
+
+impl hyper::service::Service<Request<Incoming>> for Connected {
+    type Response = Response<Answer>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let (services, peer) = (self.services.clone(), self.peer.clone());
+        Box::pin(async move { Ok(services.call(request, &peer).await) })
+    }
+}
