@@ -27,7 +27,8 @@ pub struct Encoded {
 
 struct Inner {
     kind: Arc<Kind>,
-    bytes: Bytes,
+    /// One of these two is there from the beginning; the other is made when somebody wants it.
+    bytes: OnceLock<Bytes>,
     object: OnceLock<Box<Object>>,
     typed: OnceLock<Arc<dyn Any + Send + Sync>>,
     view: OnceLock<Encoded>,
@@ -44,8 +45,12 @@ pub struct Form {
 impl Encoded {
     /// Takes bytes as [`Object::encode`] writes them.
     pub fn new(kind: &Arc<Kind>, bytes: Bytes) -> Self {
-        let (object, view, forms) = <_>::default();
-        let (kind, typed) = (kind.clone(), OnceLock::new());
+        Self::made_of(kind, bytes.into(), OnceLock::new())
+    }
+
+    fn made_of(kind: &Arc<Kind>, bytes: OnceLock<Bytes>, object: OnceLock<Box<Object>>) -> Self {
+        let (typed, view, forms) = <_>::default();
+        let kind = kind.clone();
         Self { inner: Arc::new(Inner { kind, bytes, object, typed, view, forms }) }
     }
 
@@ -95,8 +100,10 @@ impl Encoded {
         &self.inner.kind
     }
 
+    /// The object, encoded once.
     pub fn bytes(&self) -> &Bytes {
-        &self.inner.bytes
+        let object = || self.inner.object.get();
+        self.inner.bytes.get_or_init(|| object().map(|it| it.encode().into()).unwrap_or_default())
     }
 
     /// The object, decoded once.
@@ -113,7 +120,7 @@ impl Encoded {
         match Arc::try_unwrap(self.inner) {
             Ok(inner) => match inner.object.into_inner() {
                 Some(object) => Ok(*object),
-                None => Object::decode(&inner.kind, &inner.bytes),
+                None => Object::decode(&inner.kind, &inner.bytes.into_inner().unwrap_or_default()),
             },
             Err(inner) => Self { inner }.object().cloned(),
         }
@@ -151,31 +158,28 @@ impl Encoded {
     }
 
     pub fn name(&self) -> Result<&str, ObjectError> {
-        match splice::meta_text(self.kind(), self.bytes(), self.kind().meta.name.number()) {
-            Some(name) => Ok(name),
-            None => self.object().map(Object::name),
-        }
+        self.meta_text(self.kind().meta.name.number(), Object::name)
     }
 
     pub fn project(&self) -> Result<&str, ObjectError> {
-        match splice::meta_text(self.kind(), self.bytes(), self.kind().meta.project.number()) {
-            Some(project) => Ok(project),
-            None => self.object().map(Object::project),
-        }
+        self.meta_text(self.kind().meta.project.number(), Object::project)
     }
 
     pub fn uid(&self) -> Result<&str, ObjectError> {
-        match splice::meta_text(self.kind(), self.bytes(), self.kind().meta.uid.number()) {
-            Some(uid) => Ok(uid),
-            None => self.object().map(Object::uid),
-        }
+        self.meta_text(self.kind().meta.uid.number(), Object::uid)
     }
 
     pub fn resource_version(&self) -> Result<&str, ObjectError> {
-        let number = self.kind().meta.resource_version.number();
+        self.meta_text(self.kind().meta.resource_version.number(), Object::resource_version)
+    }
+
+    fn meta_text(&self, number: u32, of: fn(&Object) -> &str) -> Result<&str, ObjectError> {
+        if let Some(object) = self.inner.object.get() {
+            return Ok(of(object));
+        }
         match splice::meta_text(self.kind(), self.bytes(), number) {
-            Some(version) => Ok(version),
-            None => self.object().map(Object::resource_version),
+            Some(text) => Ok(text),
+            None => self.object().map(of),
         }
     }
 
@@ -247,9 +251,8 @@ impl Encoded {
 
 impl From<Object> for Encoded {
     fn from(object: Object) -> Self {
-        let encoded = Self::new(object.kind(), object.encode().into());
-        encoded.inner.object.get_or_init(|| Box::new(object));
-        encoded
+        let kind = object.kind().clone();
+        Self::made_of(&kind, OnceLock::new(), OnceLock::from(Box::new(object)))
     }
 }
 

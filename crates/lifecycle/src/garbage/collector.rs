@@ -4,10 +4,8 @@ use super::feed::place_of;
 use super::graph::{Graph, Place};
 use super::progress::Progress;
 use async_trait::async_trait;
-use orrery_api::{Object, ObjectMeta};
-use orrery_hub::{
-    Accessor, ApplyOptions, DeleteOptions, Error, Hub, ObjectName, Propagation, Revision,
-};
+use orrery_api::{Encoded, Kind, ObjectMeta};
+use orrery_hub::{Accessor, ApplyOptions, DeleteOptions, Error, Hub, Propagation, Revision};
 use orrery_runtime::{Next, Reconciler};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -19,6 +17,33 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// How long a deletion waits for watches to catch up. The watches of the store take a second at most;
 /// those of other services may never say how far they are, and must not hold a deletion for ever.
 const CATCH_UP_SECONDS_MAX: i64 = 10;
+
+/// An object as it is stored now. Only its metadata are read: nothing else says who owns it.
+struct Found {
+    object: Encoded,
+    meta: ObjectMeta,
+}
+
+impl Found {
+    fn of(object: Encoded) -> Result<Self, Error> {
+        let meta = object.meta().map_err(|error| unreadable(object.kind(), &error))?;
+        Ok(Self { object, meta })
+    }
+
+    fn holds(&self, finalizer: &str) -> bool {
+        self.meta.finalizers.iter().any(|held| held == finalizer)
+    }
+
+    fn revision(&self) -> Result<Revision, Error> {
+        let ObjectMeta { name, resource_version, .. } = &self.meta;
+        let revision = resource_version.parse();
+        revision.map_err(|_| Error::Internal(format!("{name} has no revision after it was read")))
+    }
+}
+
+fn unreadable(kind: &Kind, error: &dyn std::fmt::Display) -> Error {
+    Error::Internal(format!("cannot read {}: {error}", kind.kind()))
+}
 
 pub struct Collector {
     hub: Hub,
@@ -37,40 +62,40 @@ impl Collector {
         self.hub.accessor(kind)
     }
 
-    async fn find(&self, place: &Place) -> Result<Option<Object>, Error> {
-        match self.accessor(place)?.get(place.name.clone().into()).await {
-            Ok(object) => Ok(Some(object)),
+    async fn find(&self, place: &Place) -> Result<Option<Found>, Error> {
+        match self.accessor(place)?.get_encoded(place.name.clone().into()).await {
+            Ok(object) => Found::of(object).map(Some),
             Err(Error::NotFound { .. } | Error::ProjectNotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
     async fn look(&self, place: &Place) -> Result<Next, Error> {
-        let Some(object) = self.find(place).await? else { return Ok(Next::AwaitChange) };
-        let held = object.finalizers();
-        match object.deletion_timestamp() {
-            Some(_) if held.contains(&Propagation::FOREGROUND_FINALIZER) => {
-                self.wait_for_owned(place, &object).await
+        let Some(found) = self.find(place).await? else { return Ok(Next::AwaitChange) };
+        match found.meta.deletion_timestamp {
+            Some(_) if found.holds(Propagation::FOREGROUND_FINALIZER) => {
+                self.wait_for_owned(place, &found).await
             }
-            Some(_) if held.contains(&Propagation::ORPHAN_FINALIZER) => {
-                self.orphan_owned(place, &object).await
+            Some(_) if found.holds(Propagation::ORPHAN_FINALIZER) => {
+                self.orphan_owned(place, &found).await
             }
             Some(_) => Ok(Next::AwaitChange),
-            None => self.judge(place, &object).await,
+            None => self.judge(place, &found).await,
         }
     }
 
     /// An object that is not on its way: do its owners still hold it?
-    async fn judge(&self, place: &Place, object: &Object) -> Result<Next, Error> {
+    async fn judge(&self, place: &Place, found: &Found) -> Result<Next, Error> {
         let mut owners = Vec::new();
-        for owner in object.meta().owner_references {
-            let state = match place_of(&self.hub, object.kind(), object.project(), &owner) {
+        let (kind, meta) = (found.object.kind(), &found.meta);
+        for owner in &meta.owner_references {
+            let state = match place_of(&self.hub, kind, &meta.project, owner) {
                 Some(place) => self.state_of(&place, &owner.uid).await?,
                 None => Owner::Solid,
             };
-            owners.push((owner.uid, state));
+            owners.push((owner.uid.clone(), state));
         }
-        let owns_others = !self.graph.lock().owned_by(object.uid()).is_empty();
+        let owns_others = !self.graph.lock().owned_by(&meta.uid).is_empty();
         match decide(&owners, owns_others) {
             Verdict::Keep => {}
             Verdict::Forget(lost) => {
@@ -78,14 +103,14 @@ impl Collector {
                 let forget = |meta: &mut ObjectMeta| {
                     meta.owner_references.retain(|owner| !lost.contains(&owner.uid));
                 };
-                self.rewrite(place, object, forget).await?;
+                self.rewrite(place, found, forget).await?;
             }
             Verdict::Delete(propagation) => {
                 tracing::info!(kind = %place.kind, object = %place.name, "deleting: its owners are gone");
                 let options = DeleteOptions {
                     name: place.name.clone(),
-                    uid: Some(object.uid().to_owned()),
-                    revision: Some(revision_of(object)?),
+                    uid: Some(meta.uid.clone()),
+                    revision: Some(found.revision()?),
                     propagation,
                     ..DeleteOptions::default()
                 };
@@ -97,64 +122,65 @@ impl Collector {
 
     async fn state_of(&self, place: &Place, uid: &str) -> Result<Owner, Error> {
         let Some(owner) = self.find(place).await? else { return Ok(Owner::Gone) };
-        if owner.uid() != uid {
+        if owner.meta.uid != uid {
             return Ok(Owner::Gone);
         }
-        let waits = owner.deletion_timestamp().is_some()
-            && owner.finalizers().contains(&Propagation::FOREGROUND_FINALIZER);
+        let waits = owner.meta.deletion_timestamp.is_some()
+            && owner.holds(Propagation::FOREGROUND_FINALIZER);
         Ok(if waits { Owner::Waiting } else { Owner::Solid })
     }
 
     /// The objects it owns are asked to go when they are looked at; this one follows the last that
     /// blocks it.
-    async fn wait_for_owned(&self, place: &Place, object: &Object) -> Result<Next, Error> {
-        if !self.knows_all_owned(object)? {
+    async fn wait_for_owned(&self, place: &Place, found: &Found) -> Result<Next, Error> {
+        if !self.knows_all_owned(found)? {
             return Ok(Next::After(LOOK_AGAIN));
         }
-        if self.graph.lock().is_blocked(object.uid()) {
+        if self.graph.lock().is_blocked(&found.meta.uid) {
             return Ok(Next::AwaitChange);
         }
-        self.release(place, object, Propagation::FOREGROUND_FINALIZER).await?;
+        self.release(place, found, Propagation::FOREGROUND_FINALIZER).await?;
         Ok(Next::AwaitChange)
     }
 
-    async fn orphan_owned(&self, place: &Place, object: &Object) -> Result<Next, Error> {
-        if !self.knows_all_owned(object)? {
+    async fn orphan_owned(&self, place: &Place, found: &Found) -> Result<Next, Error> {
+        if !self.knows_all_owned(found)? {
             return Ok(Next::After(LOOK_AGAIN));
         }
-        let owned = self.graph.lock().owned_by(object.uid());
+        let owned = self.graph.lock().owned_by(&found.meta.uid);
         for place in owned {
             let Some(dependent) = self.find(&place).await? else { continue };
             let forget = |meta: &mut ObjectMeta| {
-                meta.owner_references.retain(|owner| owner.uid != object.uid());
+                meta.owner_references.retain(|owner| owner.uid != found.meta.uid);
             };
             self.rewrite(&place, &dependent, forget).await?;
         }
-        self.release(place, object, Propagation::ORPHAN_FINALIZER).await?;
+        self.release(place, found, Propagation::ORPHAN_FINALIZER).await?;
         Ok(Next::AwaitChange)
     }
 
     /// Whether every object that was created before the deletion began has been heard of.
-    fn knows_all_owned(&self, object: &Object) -> Result<bool, Error> {
-        let since = object.deletion_timestamp().map_or(0, |time| time.as_second());
+    fn knows_all_owned(&self, found: &Found) -> Result<bool, Error> {
+        let since = found.meta.deletion_timestamp.map_or(0, |time| time.seconds);
         let waited = self.hub.clock().now().seconds - since;
-        Ok(self.progress.all_reached(revision_of(object)?) || CATCH_UP_SECONDS_MAX < waited)
+        Ok(self.progress.all_reached(found.revision()?) || CATCH_UP_SECONDS_MAX < waited)
     }
 
-    async fn release(&self, place: &Place, object: &Object, finalizer: &str) -> Result<(), Error> {
+    async fn release(&self, place: &Place, found: &Found, finalizer: &str) -> Result<(), Error> {
         let without = |meta: &mut ObjectMeta| meta.finalizers.retain(|held| held != finalizer);
-        self.rewrite(place, object, without).await
+        self.rewrite(place, found, without).await
     }
 
     async fn rewrite(
         &self,
         place: &Place,
-        object: &Object,
+        found: &Found,
         change: impl FnOnce(&mut ObjectMeta),
     ) -> Result<(), Error> {
-        let mut next = object.clone();
+        let object = found.object.object().cloned();
+        let mut next = object.map_err(|error| unreadable(found.object.kind(), &error))?;
         next.update_meta(change);
-        let options = ApplyOptions::replace_at(revision_of(object)?);
+        let options = ApplyOptions::replace_at(found.revision()?);
         self.accessor(place)?.apply(next, options).await.map(|_| ())
     }
 }
@@ -173,10 +199,4 @@ impl Reconciler<Place> for Collector {
             outcome => outcome,
         }
     }
-}
-
-fn revision_of(object: &Object) -> Result<Revision, Error> {
-    let name = ObjectName::of(object);
-    let revision = object.resource_version().parse();
-    revision.map_err(|_| Error::Internal(format!("{name} has no revision after it was read")))
 }

@@ -42,6 +42,10 @@ impl Graph {
     /// Takes in a change, and tells which objects are to be looked at because of it.
     pub fn observe(&mut self, place: Place, seen: Observed) -> BTreeSet<Place> {
         let mut touched = BTreeSet::new();
+        // Most changes are about something else. Whoever owns it tells by itself when it goes.
+        if seen.present && !seen.waits && self.objects.get(&place) == Some(&seen) {
+            return touched;
+        }
         if !seen.present || seen.waits {
             touched.extend(self.owned_by(&seen.uid));
         }

@@ -53,6 +53,7 @@ fn only_what_a_change_can_concern_is_looked_at() {
     assert_eq!(graph.observe(place(0), seen(0, &[], false, true)), places(&[]), "nobody's");
     assert_eq!(graph.observe(place(1), seen(1, &[0], false, true)), places(&[1]));
     assert_eq!(graph.observe(place(2), seen(2, &[0, 1], false, true)), places(&[2]));
+    assert_eq!(graph.observe(place(2), seen(2, &[0, 1], false, true)), places(&[]), "as before");
     assert_eq!(graph.observe(place(0), seen(0, &[], false, true)), places(&[]), "not what it owns");
     assert_eq!(graph.observe(place(0), seen(0, &[], true, true)), places(&[0, 1, 2]), "it waits");
     assert_eq!(graph.observe(place(2), seen(2, &[1], false, true)), places(&[0, 2]), "it forgot");

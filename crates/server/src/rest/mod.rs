@@ -90,7 +90,7 @@ pub fn router(
 ) -> Result<Router, Error> {
     let catalog = Catalog::new(&hub)?;
     let discovery = Discovery::new(&catalog);
-    let openapi = OpenApi::new(hub.scheme());
+    let openapi = OpenApi::new(hub.scheme().clone());
     let uploads = artifacts::Uploads::default();
     let rest = Arc::new(Rest {
         hub: hub.clone(),

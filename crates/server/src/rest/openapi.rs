@@ -4,50 +4,79 @@ use super::accept::{self, Form};
 use super::discovery::hash;
 use super::failure::Failure;
 use super::render;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use orrery_api::{Scheme, openapi};
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// How long a client may keep a document whose address carries its hash: a year.
 const IMMUTABLE: &str = "public, immutable, max-age=31536000";
 
-/// All documents; they never change while a server runs.
+/// All documents; they never change while a server runs. They are megabytes and few ask for them, so
+/// each set is made when somebody does.
 pub struct OpenApi {
+    scheme: Arc<Scheme>,
+    v3: OnceLock<Documents>,
+    v2: OnceLock<Swagger>,
+}
+
+struct Documents {
     index: Value,
-    documents: Vec<Stored>,
-    swagger: String,
-    /// The same in protobuf.
-    swagger_bytes: Vec<u8>,
+    stored: Vec<Stored>,
 }
 
 struct Stored {
     path: String,
-    text: String,
+    text: Bytes,
     hash: String,
 }
 
+struct Swagger {
+    text: Bytes,
+    /// The same in protobuf.
+    protobuf: Bytes,
+}
+
 impl OpenApi {
-    pub fn new(scheme: &Scheme) -> Self {
-        let documents: Vec<Stored> = openapi::documents(scheme)
+    pub fn new(scheme: Arc<Scheme>) -> Self {
+        Self { scheme, v3: OnceLock::new(), v2: OnceLock::new() }
+    }
+
+    fn v3(&self) -> &Documents {
+        self.v3.get_or_init(|| Documents::new(&self.scheme))
+    }
+
+    fn v2(&self) -> &Swagger {
+        self.v2.get_or_init(|| Swagger::new(&self.scheme))
+    }
+}
+
+impl Documents {
+    fn new(scheme: &Scheme) -> Self {
+        let stored: Vec<Stored> = openapi::documents(scheme)
             .into_iter()
             .map(|document| {
                 let text = document.value.to_string();
                 let hash = hash(text.as_bytes());
-                Stored { path: document.path, text, hash }
+                Stored { path: document.path, text: text.into(), hash }
             })
             .collect();
-        let paths: Map<String, Value> = documents
+        let paths: Map<String, Value> = stored
             .iter()
             .map(|stored| (stored.path.clone(), json!({ "serverRelativeURL": stored.address() })))
             .collect();
+        Self { index: json!({ "paths": paths }), stored }
+    }
+}
+
+impl Swagger {
+    fn new(scheme: &Scheme) -> Self {
         let swagger = openapi::swagger(scheme);
-        let swagger_bytes = openapi::protobuf::encode(&swagger);
-        let (index, swagger) = (json!({ "paths": paths }), swagger.to_string());
-        Self { index, documents, swagger, swagger_bytes }
+        let protobuf = openapi::protobuf::encode(&swagger).into();
+        Self { text: swagger.to_string().into(), protobuf }
     }
 }
 
@@ -59,7 +88,7 @@ impl Stored {
 
 /// `/openapi/v3`: where each document is, under an address that changes when it does.
 pub async fn index(State(rest): State<Arc<Rest>>) -> Response {
-    render::answer(StatusCode::OK, Form::Json, &rest.openapi.index, &[])
+    render::answer(StatusCode::OK, Form::Json, &rest.openapi.v3().index, &[])
 }
 
 /// `/openapi/v3/apis/GROUP/VERSION`; an address with an old hash leads to the present one.
@@ -69,7 +98,7 @@ pub async fn document(
     RawQuery(query): RawQuery,
 ) -> Response {
     let path = path.trim_end_matches('/');
-    let Some(stored) = rest.openapi.documents.iter().find(|stored| stored.path == path) else {
+    let Some(stored) = rest.openapi.v3().stored.iter().find(|stored| stored.path == path) else {
         return Failure::unknown_path().into_response();
     };
     let query = query.unwrap_or_default();
@@ -97,10 +126,10 @@ pub async fn v2(State(rest): State<Arc<Rest>>, headers: HeaderMap) -> Response {
     for range in ranges.map(str::trim) {
         match range {
             "application/json" | "application/*" | "*/*" => {
-                return json_text(&rest.openapi.swagger);
+                return json_text(&rest.openapi.v2().text);
             }
             openapi::protobuf::MEDIA_TYPE | openapi::protobuf::MEDIA_TYPE_ASKED => {
-                let mut response = Response::new(Body::from(rest.openapi.swagger_bytes.clone()));
+                let mut response = Response::new(Body::from(rest.openapi.v2().protobuf.clone()));
                 set(&mut response, header::CONTENT_TYPE, openapi::protobuf::MEDIA_TYPE);
                 return response;
             }
@@ -110,8 +139,8 @@ pub async fn v2(State(rest): State<Arc<Rest>>, headers: HeaderMap) -> Response {
     accept::not_acceptable().into_response()
 }
 
-fn json_text(text: &str) -> Response {
-    let mut response = Response::new(Body::from(text.to_owned()));
+fn json_text(text: &Bytes) -> Response {
+    let mut response = Response::new(Body::from(text.clone()));
     set(&mut response, header::CONTENT_TYPE, "application/json");
     response
 }
