@@ -2,6 +2,7 @@
 use crate::limits::{self, Connections, Held};
 use crate::stalled::Stalled;
 use axum::Router;
+use futures::TryFutureExt as _;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
@@ -10,6 +11,7 @@ use orrery_access::{Access, Over};
 use orrery_fleet::middleware::Peer;
 use orrery_pki::Identity;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -85,11 +87,9 @@ impl Listener {
             };
             let peer = Peer { address: Some(address), ..Peer::default() };
             let (tls, access) = (self.tls.clone(), self.access.clone());
-            let serving = serve_one(tcp, tls, access, peer, router.clone(), graceful.clone(), held);
-            connections.spawn(async move {
-                serving.await;
-                drop(permit);
-            });
+            let (router, graceful) = (router.clone(), graceful.clone());
+            let place = Place { held, _permit: permit };
+            connections.spawn(serve_one(tcp, tls, access, peer, router, graceful, place));
         }
         drop(self.tcp);
         connections.close();
@@ -124,57 +124,81 @@ async fn accept(
     }
 }
 
+/// What a connection takes of the server's limits, until it ends.
+struct Place {
+    held: Held,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// What is served over a connection. In a box of its own, as all that is large about a connection: a
+/// task has room for the largest that it may ever wait for, and most connections wait for very little.
+type Served = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+
 async fn serve_one(
     tcp: TcpStream,
     tls: Option<TlsAcceptor>,
     access: Option<Access>,
-    mut peer: Peer,
+    peer: Peer,
     router: Router,
     graceful: Arc<GracefulShutdown>,
-    held: Held,
+    place: Place,
 ) {
     if let Err(error) = tcp.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
     let address = peer.address;
     let outcome = match tls {
-        None => serve_http(Stalled::new(tcp), peer, router, graceful, held).await,
-        Some(tls) => {
-            let accepting = tls.accept(Stalled::new(tcp)).into_fallible();
-            match tokio::time::timeout(HEAD_TIMEOUT, accepting).await {
-                Ok(Ok(stream)) => {
-                    peer.encrypted = true;
-                    peer.identity = identity(&stream);
-                    let refused = until_refused(access, peer.identity.clone());
-                    let held = match &peer.identity {
-                        Some(_) => held.known_as(&limits::key(&peer)),
-                        None => Some(held),
-                    };
-                    let Some(held) = held else {
-                        tracing::debug!(?address, "its identity has too many connections");
-                        return;
-                    };
-                    tokio::select! {
-                        outcome = serve_http(stream, peer, router, graceful, held) => outcome,
-                        // Everything that runs over the connection ends with it.
-                        (name, why) = refused => {
-                            let reason = why.as_str();
-                            tracing::warn!(?address, name, reason, "closing its connection");
-                            Ok(())
-                        }
-                    }
-                }
-                Ok(Err((error, io))) => {
-                    tracing::warn!(?address, %error, "TLS handshake refused");
-                    crate::identity::farewell(io).await;
-                    Ok(())
-                }
-                Err(_) => Ok(()),
-            }
+        None => {
+            let served = serve_http(Stalled::new(tcp), peer, router, graceful);
+            let outcome = served.await;
+            drop(place);
+            outcome
         }
+        Some(tls) => Box::pin(serve_tls(tcp, tls, access, peer, router, graceful, place)).await,
     };
     if let Err(error) = outcome {
         tracing::debug!(?address, error, "connection ended");
+    }
+}
+
+async fn serve_tls(
+    tcp: TcpStream,
+    tls: TlsAcceptor,
+    access: Option<Access>,
+    mut peer: Peer,
+    router: Router,
+    graceful: Arc<GracefulShutdown>,
+    mut place: Place,
+) -> Result<(), String> {
+    let address = peer.address;
+    let accepting = Box::pin(tls.accept(Stalled::new(tcp)).into_fallible());
+    let stream = match tokio::time::timeout(HEAD_TIMEOUT, accepting).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err((error, io))) => {
+            tracing::warn!(?address, %error, "TLS handshake refused");
+            Box::pin(crate::identity::farewell(io)).await;
+            return Ok(());
+        }
+        Err(_) => return Ok(()),
+    };
+    peer.encrypted = true;
+    peer.identity = identity(&stream);
+    let refused = Box::pin(until_refused(access, peer.identity.clone()));
+    if peer.identity.is_some() {
+        let Some(held) = place.held.known_as(&limits::key(&peer)) else {
+            tracing::debug!(?address, "its identity has too many connections");
+            return Ok(());
+        };
+        place.held = held;
+    }
+    tokio::select! {
+        outcome = serve_http(stream, peer, router, graceful) => outcome,
+        // Everything that runs over the connection ends with it.
+        (name, why) = refused => {
+            let reason = why.as_str();
+            tracing::warn!(?address, name, reason, "closing its connection");
+            Ok(())
+        }
     }
 }
 
@@ -198,13 +222,8 @@ fn identity(stream: &tokio_rustls::server::TlsStream<Stalled<TcpStream>>) -> Opt
         .ok()
 }
 
-async fn serve_http<I>(
-    io: I,
-    peer: Peer,
-    router: Router,
-    graceful: Arc<GracefulShutdown>,
-    _held: Held,
-) -> Result<(), String>
+/// Only the watcher of `graceful` is kept: its last owner is the one who shuts it down.
+fn serve_http<I>(io: I, peer: Peer, router: Router, graceful: Arc<GracefulShutdown>) -> Served
 where
     I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
@@ -231,8 +250,30 @@ where
     let connection = builder
         .serve_connection_with_upgrades(TokioIo::new(io), TowerToHyperService::new(service))
         .into_owned();
-    let watched = graceful.watch(connection);
-    // Only the watcher is kept: the last owner of `graceful` is the one who shuts it down.
-    drop(graceful);
-    watched.await.map_err(|error| error.to_string())
+    Box::pin(graceful.watch(connection).map_err(|error| error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Limits;
+    use prometheus_client::registry::Registry;
+
+    /// A server holds thousands of connections that are at rest.
+    #[tokio::test]
+    async fn a_connection_takes_little_memory() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("its address");
+        let connect = || async { TcpStream::connect(address).await.expect("a connection") };
+        let graceful = Arc::new(GracefulShutdown::new());
+        let (peer, router) = (Peer::default(), Router::new());
+        let connections = Connections::new(&Limits::default(), &mut Registry::default());
+        let place = Place { held: connections.take("here").expect("room"), _permit: None };
+        let plain = Stalled::new(connect().await);
+        let served = serve_http(plain, peer.clone(), router.clone(), graceful.clone());
+        let task = serve_one(connect().await, None, None, peer, router, graceful, place);
+        let (task, served) = (size_of_val(&task), size_of_val(&*served));
+        assert!(task < 3 << 10, "the task: {task} bytes");
+        assert!(served < 6 << 10, "what is served: {served} bytes");
+    }
 }
