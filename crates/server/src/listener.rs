@@ -27,9 +27,10 @@ const HEAD_BYTES_MAX: u32 = 64 << 10;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// A silent connection is asked whether it still lives, and dropped when it does not answer: together
 /// less than the 10 s in which a pulled cable has to be noticed. Asking is most of what a server does
-/// for agents that are at rest, so it is done as seldom as that allows.
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
-const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(4);
+/// for agents that are at rest, so it is done as seldom as that allows; the answer has its time, because
+/// on a slow line it stands behind everything else that is on its way.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(4);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 const _: () = assert!(KEEPALIVE_INTERVAL.as_secs() + KEEPALIVE_TIMEOUT.as_secs() < 10);
 /// How much a client may send ahead: the largest request, and a few of them on one connection. Fixed,
 /// because finding out what a connection can carry asks it again and again.
