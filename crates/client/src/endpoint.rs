@@ -16,9 +16,9 @@ use tower::service_fn;
 /// A server that does not take a connection within this time is not available.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection that is silent for this long is asked whether it still lives ...
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(4);
 /// ... and given up when it does not answer within this: a pulled cable is noticed in 9 s.
-const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(4);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 const _: () = assert!(KEEPALIVE_INTERVAL.as_secs() + KEEPALIVE_TIMEOUT.as_secs() < 10);
 
 /// A server's address, and what to show it.

@@ -3,6 +3,7 @@ use crate::connection::{Guest, Hosted, gathered};
 use crate::limits::{self, Connections, Held};
 use crate::services::Services;
 use crate::stalled::Stalled;
+use futures::FutureExt as _;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
@@ -10,6 +11,7 @@ use orrery_access::{Access, Over};
 use orrery_fleet::middleware::Peer;
 use orrery_pki::Identity;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -24,9 +26,10 @@ const HEAD_BYTES_MAX: u32 = 64 << 10;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// A silent connection is asked whether it still lives, and dropped when it does not answer: together
 /// less than the 10 s in which a pulled cable has to be noticed. Asking is most of what a server does
-/// for agents that are at rest, so it is done as seldom as that allows.
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
-const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(4);
+/// for agents that are at rest, so it is done as seldom as that allows; the answer has its time, because
+/// on a slow line it stands behind everything else that is on its way.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(4);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 const _: () = assert!(KEEPALIVE_INTERVAL.as_secs() + KEEPALIVE_TIMEOUT.as_secs() < 10);
 /// How much a client may send ahead: the largest request, and a few of them on one connection. Fixed,
 /// because finding out what a connection can carry asks it again and again.
@@ -84,12 +87,9 @@ impl Listener {
             };
             let peer = Peer { address: Some(address), ..Peer::default() };
             let (tls, access) = (self.tls.clone(), self.access.clone());
-            let serving =
-                serve_one(tcp, tls, access, peer, services.clone(), graceful.clone(), held);
-            connections.spawn(async move {
-                serving.await;
-                drop(permit);
-            });
+            let (services, graceful) = (services.clone(), graceful.clone());
+            let place = Place { held, _permit: permit };
+            connections.spawn(serve_one(tcp, tls, access, peer, services, graceful, place));
         }
         drop(self.tcp);
         connections.close();
@@ -124,57 +124,81 @@ async fn accept(
     }
 }
 
+/// What a connection takes of the server's limits, until it ends.
+struct Place {
+    held: Held,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// What is served over a connection. In a box of its own, as all that is large about a connection: a
+/// task has room for the largest that it may ever wait for, and most connections wait for very little.
+type Served = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+
 async fn serve_one(
     tcp: TcpStream,
     tls: Option<TlsAcceptor>,
     access: Option<Access>,
-    mut peer: Peer,
+    peer: Peer,
     services: Services,
     graceful: Arc<GracefulShutdown>,
-    held: Held,
+    place: Place,
 ) {
     if let Err(error) = tcp.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
     let address = peer.address;
     let outcome = match tls {
-        None => serve_http(Stalled::new(tcp), peer, services, graceful, held).await,
-        Some(tls) => {
-            let accepting = tls.accept(Stalled::new(tcp)).into_fallible();
-            match tokio::time::timeout(HEAD_TIMEOUT, accepting).await {
-                Ok(Ok(stream)) => {
-                    peer.encrypted = true;
-                    peer.identity = identity(&stream);
-                    let refused = until_refused(access, peer.identity.clone());
-                    let held = match &peer.identity {
-                        Some(_) => held.known_as(&limits::key(&peer)),
-                        None => Some(held),
-                    };
-                    let Some(held) = held else {
-                        tracing::debug!(?address, "its identity has too many connections");
-                        return;
-                    };
-                    tokio::select! {
-                        outcome = serve_http(stream, peer, services, graceful, held) => outcome,
-                        // Everything that runs over the connection ends with it.
-                        (name, why) = refused => {
-                            let reason = why.as_str();
-                            tracing::warn!(?address, name, reason, "closing its connection");
-                            Ok(())
-                        }
-                    }
-                }
-                Ok(Err((error, io))) => {
-                    tracing::warn!(?address, %error, "TLS handshake refused");
-                    crate::identity::farewell(io).await;
-                    Ok(())
-                }
-                Err(_) => Ok(()),
-            }
+        None => {
+            let served = serve_http(Stalled::new(tcp), peer, services, graceful);
+            let outcome = served.await;
+            drop(place);
+            outcome
         }
+        Some(tls) => Box::pin(serve_tls(tcp, tls, access, peer, services, graceful, place)).await,
     };
     if let Err(error) = outcome {
         tracing::debug!(?address, error, "connection ended");
+    }
+}
+
+async fn serve_tls(
+    tcp: TcpStream,
+    tls: TlsAcceptor,
+    access: Option<Access>,
+    mut peer: Peer,
+    services: Services,
+    graceful: Arc<GracefulShutdown>,
+    mut place: Place,
+) -> Result<(), String> {
+    let address = peer.address;
+    let accepting = Box::pin(tls.accept(Stalled::new(tcp)).into_fallible());
+    let stream = match tokio::time::timeout(HEAD_TIMEOUT, accepting).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err((error, io))) => {
+            tracing::warn!(?address, %error, "TLS handshake refused");
+            Box::pin(crate::identity::farewell(io)).await;
+            return Ok(());
+        }
+        Err(_) => return Ok(()),
+    };
+    peer.encrypted = true;
+    peer.identity = identity(&stream);
+    let refused = Box::pin(until_refused(access, peer.identity.clone()));
+    if peer.identity.is_some() {
+        let Some(held) = place.held.known_as(&limits::key(&peer)) else {
+            tracing::debug!(?address, "its identity has too many connections");
+            return Ok(());
+        };
+        place.held = held;
+    }
+    tokio::select! {
+        outcome = serve_http(stream, peer, services, graceful) => outcome,
+        // Everything that runs over the connection ends with it.
+        (name, why) = refused => {
+            let reason = why.as_str();
+            tracing::warn!(?address, name, reason, "closing its connection");
+            Ok(())
+        }
     }
 }
 
@@ -198,13 +222,20 @@ fn identity(stream: &tokio_rustls::server::TlsStream<Stalled<TcpStream>>) -> Opt
         .ok()
 }
 
-async fn serve_http<I>(
+fn serve_http<I>(io: I, peer: Peer, services: Services, graceful: Arc<GracefulShutdown>) -> Served
+where
+    I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    Box::pin(served(io, peer, services, graceful))
+}
+
+/// Only the watcher of `graceful` is kept: its last owner is the one who shuts it down.
+fn served<I>(
     io: I,
     peer: Peer,
     services: Services,
     graceful: Arc<GracefulShutdown>,
-    _held: Held,
-) -> Result<(), String>
+) -> impl Future<Output = Result<(), String>> + Send + use<I>
 where
     I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
@@ -227,9 +258,28 @@ where
         .initial_connection_window_size(CONNECTION_WINDOW);
     let service = services.of(peer);
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(io), service).into_owned();
-    let watched = graceful.watch(connection);
-    // Only the watcher is kept: the last owner of `graceful` is the one who shuts it down.
-    drop(graceful);
-    let ended = Hosted::new(watched, writes, guest).await;
-    ended.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+    Hosted::new(graceful.watch(connection), writes, guest)
+        .map(|ended| ended.map_err(|error| error.to_string())?.map_err(|error| error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How large what a function makes is; it need not be made for that.
+    fn served_bytes<A, B, C, D, F>(_: impl Fn(A, B, C, D) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    fn task_bytes<A, B, C, D, E, G, H, F>(_: impl Fn(A, B, C, D, E, G, H) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// A server holds thousands of connections that are at rest.
+    #[test]
+    fn a_connection_takes_little_memory() {
+        let (task, served) = (task_bytes(serve_one), served_bytes(served::<Stalled<TcpStream>>));
+        assert!(task < 3 << 10, "the task: {task} bytes");
+        assert!(served < 6 << 10, "what is served: {served} bytes");
+    }
 }

@@ -19,6 +19,7 @@ use orrery_runtime::writes::{self, Write};
 use orrery_runtime::{Next, Pace, Reconciler, View};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -43,6 +44,31 @@ pub struct Views {
     pub graph: Arc<Graph>,
     pub ledger: Arc<Ledger>,
     pub file_users: Arc<FileUsers>,
+    pub under_way: UnderWay,
+}
+
+/// How many workloads are being looked at.
+#[derive(Clone, Debug, Default)]
+pub struct UnderWay(Arc<AtomicUsize>);
+
+/// One of them, until it is dropped.
+struct Look(UnderWay);
+
+impl UnderWay {
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn begin(&self) -> Look {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Look(self.clone())
+    }
+}
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 pub struct WorkloadReconciler {
@@ -238,6 +264,7 @@ impl Reconciler<ObjectName> for WorkloadReconciler {
     type Error = Error;
 
     async fn reconcile(&self, key: &ObjectName) -> Result<Next, Error> {
+        let _look = self.views.under_way.begin();
         let known = self.views.workloads.get(key);
         if known.is_some_and(|known| at_rest(&known))
             && let Some(wait) = self.pace.wait(key, Instant::now())

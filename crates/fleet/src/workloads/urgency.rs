@@ -10,6 +10,10 @@ use std::time::Duration;
 
 /// A copy is in another state.
 const OTHER_STATE: Duration = Duration::from_millis(20);
+/// So much longer a sum waits for each workload beyond a few that is being looked at, up to
+/// [`FIRST_WORDS`]: in a burst, what people asked for is done first, and then more is summed up at once.
+const FEW: usize = 4;
+const LONGER_FOR_EACH: Duration = Duration::from_millis(8);
 /// Only figures and words differ.
 const OTHER_WORDS: Duration = Duration::from_secs(1);
 
@@ -21,16 +25,22 @@ pub fn of_workload(change: &Change<Workload>) -> Option<Duration> {
     same.then_some(OTHER_WORDS)
 }
 
-/// `None` means now.
-pub fn of_copy(change: &Change<WorkloadInstance>) -> Option<Duration> {
+/// `None` means now. `under_way` is how many workloads are being looked at.
+pub fn of_copy(change: &Change<WorkloadInstance>, under_way: usize) -> Option<Duration> {
     // One that is gone may have to be replaced, or was the last one.
     let new = change.new.as_deref()?;
     let Some(old) = change.old.as_deref() else {
         let is_silent = new.status.as_ref().is_none_or(|status| status.reason == "Initial");
-        return Some(if is_silent { FIRST_WORDS } else { OTHER_STATE });
+        return Some(if is_silent { FIRST_WORDS } else { other_state(under_way) });
     };
     let same = matters(old) == matters(new);
-    Some(if same { OTHER_WORDS } else { OTHER_STATE })
+    Some(if same { OTHER_WORDS } else { other_state(under_way) })
+}
+
+fn other_state(under_way: usize) -> Duration {
+    let many = u32::try_from(under_way.saturating_sub(FEW)).unwrap_or(u32::MAX);
+    let longer = LONGER_FOR_EACH.saturating_mul(many);
+    OTHER_STATE.saturating_add(longer).min(FIRST_WORDS)
 }
 
 /// What people asked for, as far as metadata tell.
@@ -72,16 +82,18 @@ mod tests {
     #[test]
     fn a_copy_that_goes_is_looked_at_now_and_figures_can_wait() {
         let running = || Some(mk_copy("Running", "", 0));
-        assert_eq!(of_copy(&change(running(), None)), None);
+        assert_eq!(of_copy(&change(running(), None), 64), None);
         let introduced = Some(mk_copy("Pending", "Initial", 0));
-        assert_eq!(of_copy(&change(None, introduced.clone())), Some(FIRST_WORDS));
-        assert_eq!(of_copy(&change(introduced, running())), Some(OTHER_STATE));
-        assert_eq!(of_copy(&change(None, running())), Some(OTHER_STATE), "seen at the start");
+        assert_eq!(of_copy(&change(None, introduced.clone()), 0), Some(FIRST_WORDS));
+        assert_eq!(of_copy(&change(introduced.clone(), running()), FEW), Some(OTHER_STATE));
+        let in_a_burst = of_copy(&change(introduced, running()), 64);
+        assert_eq!(in_a_burst, Some(FIRST_WORDS), "others ask for something");
+        assert_eq!(of_copy(&change(None, running()), 0), Some(OTHER_STATE), "seen at the start");
         let restarted = Some(mk_copy("Running", "", 1));
-        assert_eq!(of_copy(&change(running(), restarted)), Some(OTHER_WORDS));
+        assert_eq!(of_copy(&change(running(), restarted), 0), Some(OTHER_WORDS));
         let mut unready = mk_copy("Running", "", 0);
         unready.status.as_mut().expect("a status").ready = Some(false);
-        assert_eq!(of_copy(&change(running(), Some(unready))), Some(OTHER_STATE));
+        assert_eq!(of_copy(&change(running(), Some(unready)), 0), Some(OTHER_STATE));
     }
 
     #[test]

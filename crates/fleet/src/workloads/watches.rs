@@ -1,5 +1,5 @@
 //! What the workload controller watches, and what each change makes it look at again.
-use super::controller::{Views, WorkloadReconciler};
+use super::controller::{UnderWay, Views, WorkloadReconciler};
 use super::files::FileUsers;
 use super::graph::Graph;
 use super::ledger::Ledger;
@@ -58,8 +58,10 @@ impl Watches {
             graph: graph.clone(),
             ledger: Arc::new(Ledger::default()),
             file_users: self.file_users.clone(),
+            under_way: UnderWay::default(),
         };
         let (ledger, users) = (views.ledger.clone(), self.file_users.clone());
+        let under_way = views.under_way.clone();
         let controller = Controller::new("workloads", WorkloadReconciler::new(hub, views)?);
         let queue = controller.queue();
         let feed = users.clone();
@@ -71,7 +73,7 @@ impl Watches {
         let queue = controller.queue();
         self.instances.on_change(move |change| {
             let workload = |instance: &Arc<WorkloadInstance>| owner(&change.name, instance);
-            let wait = urgency::of_copy(change);
+            let wait = urgency::of_copy(change, under_way.count());
             for key in change.old.iter().chain(&change.new).filter_map(workload) {
                 look(&queue, key, wait);
             }
