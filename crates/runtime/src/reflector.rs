@@ -6,6 +6,7 @@ use orrery_api::{Encoded, ObjectError};
 use orrery_hub::{Error, ObjectName, Resources, WatchEvent, WatchOptions, WatchStream};
 use std::sync::Arc;
 use tokio::sync::watch;
+use tokio::task::coop::consume_budget;
 use tokio_util::sync::CancellationToken;
 
 type Handler<T> = Box<dyn Fn(&Change<T>) + Send + Sync>;
@@ -100,6 +101,7 @@ impl<T: prost::Message + prost::Name + Default + 'static> Reflector<T> {
         *failures = 0;
         while let Some(event) = events.next().await {
             self.take(event?)?;
+            consume_budget().await;
         }
         Ok(())
     }
@@ -119,6 +121,8 @@ impl<T: prost::Message + prost::Name + Default + 'static> Reflector<T> {
             if let (Some(name), false) = (name, before.is_empty()) {
                 before.remove(&name);
             }
+            // There may be very many, and none of them is waited for: others have their turn in between.
+            consume_budget().await;
         }
         Err(Error::Unavailable("the watch ended before it had begun".into()))
     }

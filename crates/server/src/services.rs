@@ -10,7 +10,6 @@ use http_body_util::Either;
 use hyper::body::Incoming;
 use orrery_access::Access;
 use orrery_fleet::middleware::Peer;
-use orrery_pki::KnownBy;
 use orrery_proto::hub::v1::hub_server::HubServer;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -85,8 +84,7 @@ fn is_hub_call<B>(request: &Request<B>) -> bool {
 
 /// Whether the one who asks is anybody.
 fn is_known<B>(request: &Request<B>) -> bool {
-    let peer = request.extensions().get::<Peer>();
-    peer.is_some_and(|peer| peer.subject().known_by != KnownBy::Nothing)
+    request.extensions().get::<Peer>().is_some_and(Peer::is_known)
 }
 
 /// The services as one connection has them.

@@ -74,8 +74,11 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for Stalled<I> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let outcome = Pin::new(&mut self.inner).poll_flush(context);
-        self.judge(outcome, context)
+        match Pin::new(&mut self.inner).poll_flush(context) {
+            // That a socket has nothing to flush says nothing about a write that waits.
+            Poll::Ready(outcome) => Poll::Ready(outcome),
+            Poll::Pending => self.judge(Poll::Pending, context),
+        }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -99,6 +102,26 @@ mod tests {
         assert_eq!(began.elapsed().as_secs(), STALL_MAX.as_secs());
         let mut read = [0; 16];
         peer.read_exact(&mut read).await.expect("what was written before");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flush_does_not_make_the_wait_longer() {
+        let (_peer, ours) = tokio::io::duplex(16);
+        let mut ours = Stalled::new(ours);
+        let began = tokio::time::Instant::now();
+        let writing = std::future::poll_fn(|context| {
+            loop {
+                let written = ready!(Pin::new(&mut ours).poll_write(context, &[0; 16]));
+                if written.is_err() {
+                    return Poll::Ready(written);
+                }
+            }
+        });
+        assert!(futures::poll!(Box::pin(writing)).is_pending());
+        ours.flush().await.expect("nothing to flush");
+        assert!(ours.waiting.is_some(), "the peer has read nothing meanwhile");
+        ours.write_all(&[0; 64]).await.expect_err("given up");
+        assert_eq!(began.elapsed().as_secs(), STALL_MAX.as_secs());
     }
 
     #[tokio::test(start_paused = true)]

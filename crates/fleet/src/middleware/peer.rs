@@ -50,6 +50,16 @@ impl Peer {
         }
     }
 
+    /// Whether something says who it is, or nothing needs to.
+    pub fn is_known(&self) -> bool {
+        match (&self.login, &self.identity) {
+            (Some(_), _) => true,
+            // One that names no peer of ours is nobody's.
+            (None, Some(identity)) => identity.role().is_some() && identity.name().is_some(),
+            (None, None) => !self.encrypted,
+        }
+    }
+
     /// Whom its requests come from.
     pub fn subject(&self) -> Subject {
         match (&self.login, &self.identity) {

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::coop::consume_budget;
 use tokio_util::sync::CancellationToken;
 
 /// How long nothing happens before a watch says how far it has come. Deletions in the foreground and
@@ -71,6 +72,8 @@ impl Feed {
                     self.progress.reached(self.index, revision);
                 }
             }
+            // There may be very many, and none of them is waited for: others have their turn in between.
+            consume_budget().await;
         }
         Ok(())
     }

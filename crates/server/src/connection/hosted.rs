@@ -3,6 +3,7 @@ use super::gathered::Writes;
 use super::relay::Relay;
 use futures::future::BoxFuture;
 use hyper::rt::Executor;
+use hyper_util::rt::TokioExecutor;
 use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -58,7 +59,8 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Guest {
             return;
         }
         drop(place);
-        tokio::spawn(work);
+        // It ends with its stream, which ends with the connection.
+        TokioExecutor::new().execute(work);
     }
 }
 

@@ -17,7 +17,6 @@ pub use connects::connects;
 use crate::audit::{Audit, Record, Sparing};
 use crate::limits::{Ledger, Taken};
 use crate::metrics::{RequestMetrics, Watching};
-use orrery_fleet::middleware::Peer;
 use orrery_hub::{Clock, Error};
 use parking_lot::Mutex;
 use std::future::Future;
@@ -57,7 +56,7 @@ impl Gate {
 
     /// Counts a request whose proof is not good, and writes it down: in the log, and in the audit log,
     /// both sparingly.
-    pub fn refused<T>(&self, peer: &Peer, request: &axum::http::Request<T>, reason: &str) {
+    pub fn refused<T>(&self, request: &axum::http::Request<T>, reason: &str) {
         let grpc = request.headers().get("content-type");
         let grpc = grpc.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
         let transport = if grpc { Transport::Grpc } else { Transport::Rest };
@@ -66,9 +65,10 @@ impl Gate {
         let asked = Asked::path(verb, request.uri().path());
         self.inner.requests.began(transport);
         self.inner.requests.ended(transport, &asked, UNAUTHORIZED, Duration::ZERO);
-        let address = peer.address.map(|address| address.ip());
+        let from = caller.peer.address;
+        let address = from.map(|address| address.ip());
         let Some(missed) = self.inner.sparing.lock().admit(address, Instant::now()) else { return };
-        tracing::warn!(address = ?peer.address, path = asked.path, reason, missed, "refused");
+        tracing::warn!(address = ?from, path = asked.path, reason, missed, "refused");
         if self.inner.audit.is_on() {
             let record = Record::new(&caller, &asked, UNAUTHORIZED, Duration::ZERO, self.time());
             self.inner.audit.record(record.because(reason, missed));

@@ -4,7 +4,6 @@ use crate::gate::{Caller, Transport};
 use futures::stream::{BoxStream, StreamExt};
 use orrery_fleet::middleware::Peer;
 use orrery_hub::Error;
-use orrery_pki::KnownBy;
 use orrery_proto::hub::v1 as wire;
 use orrery_proto::hub::v1::hub_server::{Hub, HubServer};
 use tonic::{Request, Response, Status, Streaming};
@@ -90,7 +89,7 @@ impl Hub for HubService {
 fn opened<T>(request: Request<T>) -> Result<(Caller, T), Status> {
     let (metadata, mut extensions, message) = request.into_parts();
     let peer = extensions.remove::<Peer>().unwrap_or_default();
-    if peer.subject().known_by == KnownBy::Nothing {
+    if !peer.is_known() {
         return Err(Status::unauthenticated("show a certificate or a token"));
     }
     let header = |name: &str| metadata.get(name).and_then(|value| value.to_str().ok());

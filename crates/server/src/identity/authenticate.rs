@@ -38,19 +38,21 @@ pub async fn proven<B>(
     request: &mut axum::http::Request<B>,
 ) -> Result<Option<Proof>, Box<Response>> {
     access.ready().await;
-    let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
-    if let Some(over) = peer.identity.as_ref().and_then(|identity| access.over(identity)) {
-        return Err(refused(gate, &peer, request, over.as_str()));
+    let peer = request.extensions().get::<Peer>();
+    let identity = peer.and_then(|peer| peer.identity.as_ref());
+    if let Some(over) = identity.and_then(|identity| access.over(identity)) {
+        return Err(refused(gate, request, over.as_str()));
     }
     match bearer(request.headers()) {
-        Bearer::None => Ok(peer.identity.map(|identity| Proof::Certificate(Box::new(identity)))),
-        Bearer::TooLong => Err(refused(gate, &peer, request, "the token is too long")),
+        Bearer::None => Ok(identity.map(|identity| Proof::Certificate(Box::new(identity.clone())))),
+        Bearer::TooLong => Err(refused(gate, request, "the token is too long")),
         Bearer::Token(token) => {
             let subject = match access.login(&token).await {
                 Ok(login) => login.subject,
                 // The text of a refusal never holds the token.
-                Err(reason) => return Err(refused(gate, &peer, request, &reason.to_string())),
+                Err(reason) => return Err(refused(gate, request, &reason.to_string())),
             };
+            let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
             request.extensions_mut().insert(Peer { login: Some(subject.clone()), ..peer });
             Ok(Some(Proof::Token(token, subject)))
         }
@@ -78,13 +80,8 @@ fn bearer(headers: &HeaderMap) -> Bearer {
 }
 
 /// The same for every reason: whoever has no proof learns nothing.
-fn refused<B>(
-    gate: &Gate,
-    peer: &Peer,
-    request: &axum::http::Request<B>,
-    reason: &str,
-) -> Box<Response> {
-    gate.refused(peer, request, reason);
+fn refused<B>(gate: &Gate, request: &axum::http::Request<B>, reason: &str) -> Box<Response> {
+    gate.refused(request, reason);
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     Box::new(match kind.is_some_and(|kind| kind.starts_with("application/grpc")) {
         true => tonic::Status::unauthenticated("the proof of who you are is not good here")
