@@ -24,6 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut config = tonic_prost_build::Config::new();
     config.enable_type_names();
     tonic_prost_build::configure()
+        .codec_path("crate::codec::Frugal")
         .bytes(".orrery.hub.v1.Resource")
         .skip_debug([
             ".orrery.core.v1.SecretSpec",

@@ -23,6 +23,7 @@ packages!(apps, core, fleet, hub, identity, infra, mesh, meta, options, storage,
 
 pub use orrery::{apps, core, fleet, hub, identity, infra, mesh, meta, options, storage, volumes};
 
+pub mod codec;
 mod redact;
 
 #[cfg(test)]
