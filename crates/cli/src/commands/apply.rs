@@ -143,6 +143,13 @@ impl<'a> Applying<'a> {
         let mut answers = std::pin::pin!(stream::iter(answers).buffered(WINDOW));
         for manifest in wave {
             match answers.next().await {
+                // It took the change, and takes it along.
+                Some(Ok((object, _))) if object["metadata"]["deletionTimestamp"].is_string() => {
+                    let (title, advice) =
+                        (manifests::title(manifest), "wait until it is gone, then apply it again");
+                    let refusal = format!("{title} is being deleted; {advice}");
+                    done.failures.push(Refusal(refusal).into());
+                }
                 Some(Ok((object, outcome))) => {
                     tell(manifest, outcome, self.how)?;
                     done.applied.extend(keep.then_some(object));

@@ -206,6 +206,25 @@ fn resources_are_deleted_by_label_and_all_at_once() {
     assert_eq!(names(&home), "");
 }
 
+/// Whoever declares something is not told that it is there when it is about to go.
+#[test]
+fn what_is_being_deleted_is_not_applied() {
+    let home = Home::new();
+    let _up = home.up();
+    let held = |name: &str| {
+        let text = "apiVersion: core.orrery.dev/v1\nkind: Project\nmetadata:\n  name: going\n  finalizers: [test.dev/hold]\n";
+        let text = format!("{text}  annotations: {{version: '{name}'}}\n");
+        home.write(&format!("{name}.yaml"), text).to_str().unwrap().to_owned()
+    };
+    home.orrery(&["apply", "-f", &held("first")]).good();
+    home.orrery(&["delete", "project", "going", "--no-wait"]).good();
+    let said = home.orrery(&["apply", "-f", &held("second")]).bad(1);
+    assert!(said.contains("project/going is being deleted; wait until it is gone"), "{said}");
+    home.orrery(&["patch", "project", "going", "-p", r#"{"metadata":{"finalizers":[]}}"#]).good();
+    home.orrery(&["wait", "project/going", "--for", "delete"]).good();
+    home.orrery(&["apply", "-f", &held("third")]).good();
+}
+
 /// Many are on their way at once; what is said keeps the order of the file, projects come first, and
 /// what is refused is said for each without keeping back the rest.
 #[test]
