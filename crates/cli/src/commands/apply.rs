@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 
 /// Resources that are on their way at once: enough to fill a durable commit of the server, and half
 /// of what one connection may ask for at once.
-const WINDOW: usize = 32;
+pub const WINDOW: usize = 32;
 
 pub async fn run(global: &Global, arguments: ApplyArguments) -> anyhow::Result<()> {
     let mut manifests = manifests::read(&arguments.files, arguments.project.as_deref())?;

@@ -1,4 +1,5 @@
 //! `orrery delete`.
+use super::apply::WINDOW;
 use super::deleting::{self, Deleting};
 use crate::args::{DeleteArguments, Global};
 use crate::manifests;
@@ -8,10 +9,6 @@ use crate::targets::{Choice, Resource};
 use crate::waiting::{self, Awaited, Goal};
 use anyhow::bail;
 use futures::stream::{self, StreamExt as _};
-
-/// Resources that are asked to go at once: enough to fill a durable commit of the server, and half of what
-/// one connection may ask for at once.
-const WINDOW: usize = 32;
 
 pub async fn run(global: &Global, arguments: DeleteArguments) -> anyhow::Result<()> {
     let manifests = match arguments.files.as_slice() {
