@@ -82,6 +82,7 @@ impl Committer {
     }
 
     fn serve(&mut self, group: Vec<Request>) {
+        let before = self.head;
         let outcome = match &self.failure {
             Some(reason) => Err(Error::Unavailable { reason: Arc::clone(reason) }),
             None => self.commit(&group),
@@ -93,6 +94,16 @@ impl Committer {
             };
             // A caller that went away no longer wants to know.
             let _ = request.answer.send(answer);
+        }
+        if before != self.head {
+            self.note();
+        }
+    }
+
+    /// Nobody waits for the note. Should the process end before it is written, the one before holds.
+    fn note(&mut self) {
+        if let Err(error) = self.watermark.note(self.head) {
+            self.stop(&format!("cannot note the last commit: {error}"));
         }
     }
 
@@ -127,9 +138,6 @@ impl Committer {
                 describe("write to the disk", &error)
             };
             return Err(self.stop(&cause));
-        }
-        if let Err(error) = self.watermark.note(head) {
-            return Err(self.stop(&format!("cannot note the last commit: {error}")));
         }
         (self.head, self.sum) = (head, sum);
         Ok(())

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   commit ─▶ bounded queue ─▶ committer thread: judge each, one batch, one fsync ─▶ answers
-//!                                   │                                            └─▶ feed (recent)
+//!                                   │                              followers, feed (recent) ◀┘
 //!                                   ▼                                                   │
 //!   tables:  heads   key            -> created, modified      (what expectations read)  │
 //!            values  key NUL revision -> created, value       (every version kept)      ▼
@@ -22,6 +22,7 @@ mod committer;
 mod compaction;
 mod directory;
 mod feed;
+mod followers;
 mod format;
 mod journal;
 mod options;
@@ -55,7 +56,7 @@ use self::{
 };
 pub(crate) use self::{directory::sync_directory, restore::Restoring};
 use crate::{
-    engine::{Engine, ListRequest, Listing, Watch},
+    engine::{Engine, Follower, Following, ListRequest, Listing, Watch},
     error::{Error, OpenError},
     judge,
     lease::{Lease, LocalLeases},
@@ -212,6 +213,15 @@ impl Engine for Embedded {
             return Err(Error::FutureRevision { requested: after, current });
         }
         Ok(Cursor::new(Arc::clone(&self.shared), prefix, after).into_watch())
+    }
+
+    fn follow(
+        &self,
+        prefix: &str,
+        after: Revision,
+        follower: Arc<dyn Follower>,
+    ) -> Option<Following> {
+        followers::follow(&self.shared, prefix, after, follower)
     }
 
     async fn compact(&self, up_to: Revision) -> Result<(), Error> {
