@@ -15,9 +15,11 @@ mod api;
 mod audit;
 mod backup;
 mod connection;
+mod error;
 mod gate;
 mod grpc;
 mod identity;
+mod leading;
 mod limits;
 mod listener;
 mod machines;
@@ -40,6 +42,7 @@ mod storage;
 pub use rest::fuzzing;
 
 pub use audit::AuditOptions;
+pub use error::Error;
 pub use identity::{Identities, IdentityOptions};
 pub use limits::Limits;
 pub use listener::Listener;
@@ -57,7 +60,7 @@ pub use orrery_seal::{Keyring, KeyringError};
 pub use orrery_store::etcd::{Credentials, EtcdOptions, EtcdTls};
 pub use orrery_store::{Backup, EmbeddedOptions, inspect_backup, restore};
 pub use sealing::KeySource;
-pub use server::{Connections, Error, Server, rules};
+pub use server::{Connections, Server, rules};
 pub use side::{Listen, SidePort};
 
 /// The version of this build.

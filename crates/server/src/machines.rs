@@ -2,8 +2,8 @@
 //!
 //! Drivers have a port of their own because those of the first contract look for one, and because with
 //! certificates it demands one from everybody: with the role `driver`.
+use crate::error::Error;
 use crate::identity::{Cut, farewell};
-use crate::server::Error;
 use futures::StreamExt as _;
 use orrery_access::{Access, Authorities};
 use orrery_hub::Hub;

@@ -1,11 +1,14 @@
 //! Putting it together.
 use crate::api::{Front, HubApi};
 use crate::audit::{self, Audit};
+use crate::error::Error;
 use crate::gate::{self, Gate};
 use crate::grpc::commands::Commands;
 use crate::grpc::hub::HubService;
 use crate::grpc::identity::IdentityService;
-use crate::identity::{Identities, IdentityProblem, authenticate};
+use crate::grpc::routes;
+use crate::identity::{Identities, authenticate};
+use crate::leading::Controllers;
 use crate::limits::{Connections as ConnectionLimits, Ledger};
 use crate::listener::Listener;
 use crate::machines::{self, DriversPort};
@@ -18,69 +21,21 @@ use crate::rest;
 use crate::sealing::{self, KeySource, Rotation, Sealer};
 use crate::secrets;
 use crate::services::Services;
-use crate::side::{self, SidePort};
+use crate::side;
 use crate::storage;
-use orrery_api::{Scheme, SchemeBuilder, SchemeError};
+use orrery_api::{Scheme, SchemeBuilder};
 use orrery_fleet::agents::connection::AgentConnections;
-use orrery_fleet::agents::grpc::AgentService;
 use orrery_fleet::commander::CommanderConnections;
-use orrery_fleet::commander::grpc::CommanderService;
-use orrery_fleet::peers::PeerService;
 use orrery_fleet::{Fleet, Place};
 use orrery_hub::Hub;
 use orrery_machines::controller::orphans::OrphanTiming;
-use orrery_machines::resources::Edge;
 use orrery_mesh::hub::Mesh;
 use orrery_pki::ClientAuth;
-use orrery_proto::fleet::v1::agent_connection_server::AgentConnectionServer;
-use orrery_proto::hub::v1::hub_server::HubServer;
-use orrery_proto::identity::v1::identity_server::IdentityServer;
-use orrery_runtime::{Leadership, OnEnd, Tasks, Term};
+use orrery_runtime::{OnEnd, Tasks};
 use orrery_store::{Engine, Store};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
-
-/// Why a server does not start.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("cannot listen on {address}: {cause}")]
-    Listen { address: SocketAddr, cause: std::io::Error },
-    #[error(
-        "{address} can be reached from other machines, and without certificates everybody there could do everything; give --tls, or --root, --certificate and --key, listen on 127.0.0.1, or say --allow-plain if the network is safe"
-    )]
-    PlainBeyondLoopback { address: SocketAddr },
-    #[error(
-        "cannot listen for {} on {address}: {cause}; name another address with {option}, or say {option} off",
-        .side.peers, option = .side.option
-    )]
-    SideListen { side: SidePort, address: SocketAddr, cause: std::io::Error },
-    #[error(
-        "{address} can be reached from other machines, and without certificates any machine there could {}; give --tls, or --root, --certificate and --key, or say {} 127.0.0.1:{}",
-        .side.danger, .side.option, .side.port
-    )]
-    PlainSide { side: SidePort, address: SocketAddr },
-    #[error(transparent)]
-    Identity(#[from] IdentityProblem),
-    #[error("the kinds cannot be registered: {0}")]
-    Scheme(#[from] SchemeError),
-    #[error(transparent)]
-    OpenStore(#[from] orrery_store::OpenError),
-    #[error("cannot read the store: {0}")]
-    Store(#[from] orrery_store::Error),
-    #[error("cannot prepare the hub: {0}")]
-    Hub(#[from] orrery_hub::Error),
-    #[error("cannot open the audit log: {0}")]
-    Audit(std::io::Error),
-    #[error(transparent)]
-    Encryption(#[from] sealing::Error),
-    #[error(transparent)]
-    Mesh(#[from] mesh::MeshError),
-    #[error("cannot offer gRPC reflection: {0}")]
-    Reflection(#[from] tonic_reflection::server::Error),
-}
 
 /// Where peers are taken in.
 #[derive(Clone)]
@@ -88,14 +43,6 @@ pub struct Connections {
     pub agents: AgentConnections,
     pub commanders: CommanderConnections,
 }
-
-/// How much history is kept: a watcher that was away for minutes still goes on from where it was.
-const HISTORY_REVISIONS: u64 = 10_000;
-/// How often older history is forgotten; little at a time.
-const TRIM_INTERVAL: Duration = Duration::from_secs(30);
-
-/// How long the controllers of a leader may take to end.
-const TERM_GRACE: Duration = Duration::from_secs(5);
 
 /// A server that is ready to serve.
 pub struct Server {
@@ -232,7 +179,14 @@ impl Server {
             tasks,
         )?;
         let mesh = self.mesh.spawn(&self.hub, &self.id, self.identities.authorities(), tasks)?;
-        self.spawn_leases(&fleet, machines, &mesh, tasks);
+        let controllers = Controllers {
+            assignments: fleet.assignments().clone(),
+            machines,
+            mesh: mesh.clone(),
+            to_storage: self.storage.as_ref().map(storage::Bound::proxy_config),
+            leading: self.metrics.leader().clone(),
+        };
+        controllers.spawn(&self.hub, &self.id, tasks);
         self.spawn_operations(tasks);
         let gate = self.gate.clone();
         let front = Front::new(HubApi::new(self.hub.clone(), access.clone()), gate.clone());
@@ -249,8 +203,8 @@ impl Server {
         let identity = IdentityService::server(&self.hub, self.identities, access.clone())?;
         self.metrics.of_peers(&fleet, &commanders);
         let hub = HubService::server(front.clone());
-        let router = grpc_routes(front, agents.clone(), commanders.clone(), fleet, (&mesh, &stop))?;
-        let router = router.merge(identity_routes(identity));
+        let router = routes::all(front, &connections, fleet, (&mesh, &stop))?;
+        let router = router.merge(routes::joining(identity));
         let connects = axum::middleware::from_fn_with_state(gate.clone(), gate::connects);
         let router = router.layer(connects);
         let entered = gate.clone();
@@ -297,49 +251,6 @@ impl Server {
             tasks.spawn("audit-log", OnEnd::StopAll, writing.run(stop));
         }
     }
-
-    /// This server's own lease, by which others know that it is there; and the one of the leader.
-    fn spawn_leases(
-        &self,
-        fleet: &Arc<Fleet>,
-        machines: Arc<Edge>,
-        mesh: &Arc<Mesh>,
-        tasks: &mut Tasks,
-    ) {
-        let candidate =
-            |name: String| Leadership { hub: self.hub.clone(), name, holder: self.id.clone() };
-        let stop = tasks.stop_token();
-        let own = candidate(orrery_fleet::leader::server_lease(&self.id));
-        tasks.spawn("server-lease", OnEnd::StopAll, own.hold(stop.clone()));
-        let (assignments, mesh) = (fleet.assignments().clone(), mesh.clone());
-        let leading = self.metrics.leader().clone();
-        let to_controllers = self.storage.as_ref().map(storage::Bound::proxy_config);
-        let term: Term = Box::new(move |hub, over| {
-            let (assignments, leading) = (assignments.clone(), leading.clone());
-            let (machines, to_controllers) = (machines.clone(), to_controllers.clone());
-            let mesh = mesh.clone();
-            Box::pin(async move {
-                let mut tasks = Tasks::new(over);
-                orrery_lifecycle::spawn(&hub, &mut tasks).map_err(|e| e.to_string())?;
-                orrery_fleet::leader::spawn(&hub, assignments, &mut tasks)
-                    .map_err(|e| e.to_string())?;
-                orrery_machines::resources::spawn_leader(&hub, &machines, &mut tasks)
-                    .map_err(|e| e.to_string())?;
-                let lease_of = orrery_fleet::leader::server_lease;
-                orrery_mesh::hub::leader::spawn(&hub, mesh, lease_of, &mut tasks)
-                    .map_err(|e| e.to_string())?;
-                orrery_volumes::spawn_leader(&hub, to_controllers, &mut tasks)
-                    .map_err(|e| e.to_string())?;
-                tasks.spawn("history", OnEnd::Ignore, trim(hub, tasks.stop_token()));
-                leading.set(1);
-                let ended = tasks.run(TERM_GRACE).await;
-                leading.set(0);
-                ended.map_err(|e| e.to_string())
-            })
-        });
-        let leader = candidate("leader".to_owned()).run(term, stop);
-        tasks.spawn("leadership", OnEnd::StopAll, leader);
-    }
 }
 
 /// What resources must be like beyond what their definitions say.
@@ -347,55 +258,6 @@ pub fn rules(scheme: SchemeBuilder) -> SchemeBuilder {
     let scheme = orrery_access::rules_of_kinds(scheme);
     let scheme = orrery_machines::resources::rules(Mesh::rules(Fleet::rules(scheme)));
     orrery_volumes::rules(scheme)
-}
-
-/// Forgets old history, so that the store does not grow with every change.
-async fn trim(hub: Hub, stop: CancellationToken) -> Result<(), std::convert::Infallible> {
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return Ok(()),
-            () = tokio::time::sleep(TRIM_INTERVAL) => {}
-        }
-        if let Err(error) = hub.store().trim(HISTORY_REVISIONS).await {
-            tracing::warn!(%error, "cannot forget old history, will try again");
-        }
-    }
-}
-
-fn grpc_routes(
-    front: Front,
-    agents: AgentConnections,
-    commanders: CommanderConnections,
-    fleet: Arc<Fleet>,
-    (mesh, stop): (&Mesh, &CancellationToken),
-) -> Result<axum::Router, Error> {
-    let reflection = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(orrery_proto::FILE_DESCRIPTOR_SET)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()?;
-    let (health_reporter, health) = tonic_health::server::health_reporter();
-    let serving = async move {
-        health_reporter.set_serving::<HubServer<HubService>>().await;
-        health_reporter.set_serving::<AgentConnectionServer<AgentService>>().await;
-    };
-    futures::executor::block_on(serving);
-    let mut routes = tonic::service::Routes::builder();
-    routes
-        .add_service(HubService::server(front))
-        .add_service(AgentService::server(agents))
-        .add_service(CommanderService::server(commanders))
-        .add_service(PeerService::server(fleet))
-        .add_service(health)
-        .add_service(reflection);
-    mesh::serve(&mut routes, mesh, stop);
-    Ok(routes.routes().into_axum_router())
-}
-
-/// Joining and renewing, outside of what is for people.
-fn identity_routes(identity: IdentityServer<IdentityService>) -> axum::Router {
-    let mut routes = tonic::service::Routes::builder();
-    routes.add_service(identity);
-    routes.routes().into_axum_router().reset_fallback()
 }
 
 fn bind(options: &ServerOptions, encrypted: bool) -> Result<TcpListener, Error> {

@@ -1,6 +1,6 @@
 //! Ports beside the main one: for machine drivers, and for storage controllers and hosts.
+use crate::error::Error;
 use crate::port;
-use crate::server::Error;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tokio::net::TcpListener;
 

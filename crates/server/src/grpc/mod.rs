@@ -2,3 +2,4 @@
 pub mod commands;
 pub mod hub;
 pub mod identity;
+pub mod routes;
