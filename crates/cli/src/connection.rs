@@ -1,7 +1,7 @@
 //! From arguments and contexts to a connected server.
 use crate::args::{Connection, Global};
 use crate::paths;
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use orrery_client::context::{Context, Contexts};
 use orrery_client::{Commander, Endpoint};
 
@@ -17,7 +17,14 @@ pub struct Target {
 
 impl Target {
     pub fn find(global: &Global, connection: &Connection) -> anyhow::Result<Self> {
-        let contexts = Contexts::load(&paths::config(global.config.clone())?)?;
+        let contexts = match &global.config {
+            // To go to the usual server instead would be to act on another one than was meant.
+            Some(path) if connection.server.is_none() && !path.exists() => bail!(
+                "there is no contexts file {}; make one with orrery context set, or name a --server",
+                path.display()
+            ),
+            _ => Contexts::load(&paths::config(global.config.clone())?)?,
+        };
         // An explicit server needs no context; then a missing current one is no error.
         let mut context = match contexts.find(global.context.as_deref()) {
             Ok(found) => found.cloned().unwrap_or_default(),
@@ -64,19 +71,27 @@ impl Target {
     }
 }
 
+/// Where a context was written down.
+pub struct Remembered {
+    pub file: std::path::PathBuf,
+    /// Whether commands go there without being told.
+    pub is_current: bool,
+}
+
 /// Makes a server the current context, unless the person has chosen another.
-pub fn remember(global: &Global, context: Context) -> anyhow::Result<std::path::PathBuf> {
+pub fn remember(global: &Global, context: Context) -> anyhow::Result<Remembered> {
     let path = paths::config(global.config.clone())?;
     let mut contexts = Contexts::load(&path)?;
     let before = contexts.clone();
     if contexts.current.is_none() {
         contexts.current = Some(context.name.clone());
     }
+    let is_current = contexts.current.as_ref() == Some(&context.name);
     contexts.put(context);
     if contexts != before {
         contexts.save(&path).context("remember how to reach this server")?;
     }
-    Ok(path)
+    Ok(Remembered { file: path, is_current })
 }
 
 /// The server of a context, and what is shown to it: certificates, a token, or nothing.

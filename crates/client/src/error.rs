@@ -66,7 +66,11 @@ impl Error {
             | tonic::Code::Unauthenticated
             | tonic::Code::AlreadyExists
             | tonic::Code::ResourceExhausted
-            | tonic::Code::Unimplemented => Self::Refused { server, message },
+            | tonic::Code::Unimplemented => {
+                let silent = message.is_empty();
+                let message = if silent { NOT_OURS.to_owned() } else { message };
+                Self::Refused { server, message }
+            }
             tonic::Code::Ok
             | tonic::Code::Cancelled
             | tonic::Code::Unknown
@@ -90,6 +94,7 @@ impl Error {
     pub(crate) fn lost(server: String, cause: String) -> Self {
         match about_certificates(&cause) {
             Some(message) => Self::Refused { server, message },
+            None if is_tls(&server, &cause) => Self::Refused { server, message: ENCRYPTED.into() },
             None => Self::ConnectionLost { server, cause },
         }
     }
@@ -98,9 +103,20 @@ impl Error {
     pub(crate) fn not_connected(server: String, cause: String) -> Self {
         match about_certificates(&cause) {
             Some(message) => Self::Refused { server, message },
+            None if is_tls(&server, &cause) => Self::Refused { server, message: ENCRYPTED.into() },
             None => Self::NotAvailable { server, cause },
         }
     }
+}
+
+/// What a server of gRPC means that knows nothing of us and says no more.
+const NOT_OURS: &str = "it does not serve commands or agents there; is it the right port?";
+
+const ENCRYPTED: &str = "it speaks TLS there; write its address with https://";
+
+/// Whether an alert of TLS was read as a frame of HTTP/2.
+fn is_tls(server: &str, cause: &str) -> bool {
+    server.starts_with("http://") && cause.contains("frame with invalid size")
 }
 
 /// Alerts of TLS and judgements of our own about certificates, and what they mean for a person.
@@ -140,5 +156,15 @@ mod tests {
         let said = made("invalid peer certificate: UnknownIssuer").to_string();
         assert!(said.contains("--root"), "{said}");
         assert!(matches!(made("Connection refused"), Error::NotAvailable { .. }));
+    }
+
+    #[test]
+    fn a_wrong_port_or_scheme_is_said_in_words() {
+        let cause = "http2 error: frame with invalid size";
+        let lost = |server: &str| Error::lost(server.into(), cause.into()).to_string();
+        assert!(lost("http://h:1").contains("https://"), "{}", lost("http://h:1"));
+        assert!(lost("https://h:1").contains(cause));
+        let silent = Error::from_status("http://h:1", &tonic::Status::unimplemented(""));
+        assert!(silent.to_string().contains("right port"), "{silent}");
     }
 }

@@ -12,7 +12,7 @@ use crate::agents::volumes;
 use crate::elsewhere::Elsewhere;
 use crate::middleware::Senders;
 use crate::workloads::{INSTANCES_FINALIZER, validate};
-use orrery_api::{Object, SchemeBuilder};
+use orrery_api::SchemeBuilder;
 use orrery_hub::{Error, Hub, HubBuilder, Resources};
 use orrery_proto::apps::v1::{Workload, WorkloadInstance};
 use orrery_proto::core::v1::Secret;
@@ -54,15 +54,9 @@ impl Fleet {
         builder.validator("orrery.apps.v1.Workload", validate::workload)
     }
 
-    /// Says what new workloads get.
+    /// Says what workloads wait for when they are deleted.
     pub fn register(builder: HubBuilder) -> HubBuilder {
-        builder.on_create("orrery.apps.v1.Workload", |object: &mut Object| {
-            object.update_meta(|meta| {
-                if !meta.finalizers.iter().any(|held| held == INSTANCES_FINALIZER) {
-                    meta.finalizers.push(INSTANCES_FINALIZER.into());
-                }
-            });
-        })
+        builder.held_by("orrery.apps.v1.Workload", INSTANCES_FINALIZER)
     }
 
     /// Starts what every server does.

@@ -4,7 +4,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::error::Error;
 use crate::index::ObjectTerms;
 use crate::keys::Keys;
-use crate::layers::admission::{Admission, OnCreate, OnWrite};
+use crate::layers::admission::{Admission, OnWrite};
 use crate::layers::fence::Fence;
 use crate::layers::hydrate::Hydrate;
 use crate::parts::PartsAccessor;
@@ -38,7 +38,7 @@ impl Hub {
             scheme,
             store,
             clock: Arc::new(SystemClock),
-            on_create: HashMap::new(),
+            holds: HashMap::new(),
             on_write: HashMap::new(),
             layers: HashMap::new(),
             replaced: HashMap::new(),
@@ -109,7 +109,7 @@ pub struct HubBuilder {
     scheme: Arc<Scheme>,
     store: Store,
     clock: Arc<dyn Clock>,
-    on_create: HashMap<String, OnCreate>,
+    holds: HashMap<String, Vec<&'static str>>,
     on_write: HashMap<String, OnWrite>,
     layers: HashMap<String, Vec<Arc<dyn Layer>>>,
     replaced: HashMap<String, Arc<dyn Accessor>>,
@@ -121,9 +121,10 @@ impl HubBuilder {
         self
     }
 
-    /// What every new object of a kind gets. `message` is the full name of the kind's message.
-    pub fn on_create(mut self, message: &str, hook: OnCreate) -> Self {
-        self.on_create.insert(message.to_owned(), hook);
+    /// The finalizer that every object of a kind has from its creation until it is deleted and what it
+    /// stands for is undone. `message` is the full name of the kind's message.
+    pub fn held_by(mut self, message: &str, finalizer: &'static str) -> Self {
+        self.holds.entry(message.to_owned()).or_default().push(finalizer);
         self
     }
 
@@ -175,9 +176,9 @@ impl HubBuilder {
         });
         let layers = self.layers.remove(&message).unwrap_or_default();
         let layered = layers.iter().fold(innermost, |inner, layer| layer.wrap(inner));
-        let on_create = self.on_create.get(&message).copied();
+        let holds = self.holds.remove(&message).unwrap_or_default();
         let on_write = self.on_write.get(&message).copied();
-        Arc::new(Admission::new(layered, self.clock.clone(), on_create, on_write))
+        Arc::new(Admission::new(layered, self.clock.clone(), holds, on_write))
     }
 
     /// The objects of a kind in the store: as they are, or in the stored form that the scheme has

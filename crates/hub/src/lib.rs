@@ -43,7 +43,7 @@ pub use error::Error;
 pub use hub::{Hub, HubBuilder};
 pub use index::ObjectTerms;
 pub use keys::{OBJECTS, secret_prefixes};
-pub use layers::admission::{OnCreate, OnWrite};
+pub use layers::admission::OnWrite;
 pub use options::{
     Admit, Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, Merge,
     ObjectName, Outcome, Page, Part, Precondition, Propagation, StatusOptions, WatchEvent,

@@ -11,7 +11,6 @@ mod garbage;
 mod guard;
 mod projects;
 
-use orrery_api::Object;
 use orrery_hub::{Error, Hub, HubBuilder};
 use orrery_proto::core::v1::Project;
 use orrery_runtime::{Controller, OnEnd, Reflector, Tasks};
@@ -23,10 +22,9 @@ pub const CONTENTS_FINALIZER: &str = "orrery.dev/contents";
 
 const PROJECT: &str = "orrery.core.v1.Project";
 
-/// Says what new projects get, and which one never goes.
+/// Says what projects wait for when they are deleted, and which one never goes.
 pub fn register(builder: HubBuilder) -> HubBuilder {
-    let hold = |object: &mut Object| object.add_finalizer(CONTENTS_FINALIZER);
-    builder.on_create(PROJECT, hold).layer(PROJECT, guard::keep_system_project)
+    builder.held_by(PROJECT, CONTENTS_FINALIZER).layer(PROJECT, guard::keep_system_project)
 }
 
 /// Starts the controllers; for the leader only.

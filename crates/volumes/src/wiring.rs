@@ -7,7 +7,7 @@ use crate::edge::{
 use crate::volume::controller::VolumeReconciler;
 use crate::watches::{Queues, Watches};
 use crate::{ProxyConfig, controllers, volume};
-use orrery_api::{Object, SchemeBuilder};
+use orrery_api::SchemeBuilder;
 use orrery_hub::{Error, Hub, HubBuilder, ObjectName};
 use orrery_runtime::{Controller, OnEnd, Reconciler, Tasks};
 use std::sync::Arc;
@@ -20,25 +20,12 @@ pub fn rules(builder: SchemeBuilder) -> SchemeBuilder {
         .validator("orrery.storage.v1.Volume", volume::validate)
 }
 
-/// Says what new resources of this domain get.
+/// Says what resources of this domain wait for when they are deleted.
 pub fn register(builder: HubBuilder) -> HubBuilder {
     builder
-        .on_create("orrery.storage.v1.Volume", |object| hold(object, volume::DATA_FINALIZER))
-        .on_create("orrery.storage.v1.VolumeSnapshot", |object| {
-            hold(object, volume::DATA_FINALIZER)
-        })
-        .on_create("orrery.storage.v1.VolumeAttachment", |object| {
-            hold(object, volume::DEVICE_FINALIZER);
-        })
-}
-
-/// Keeps an object until what it stands for outside is undone.
-fn hold(object: &mut Object, finalizer: &str) {
-    object.update_meta(|meta| {
-        if !meta.finalizers.iter().any(|held| held == finalizer) {
-            meta.finalizers.push(finalizer.to_owned());
-        }
-    });
+        .held_by("orrery.storage.v1.Volume", volume::DATA_FINALIZER)
+        .held_by("orrery.storage.v1.VolumeSnapshot", volume::DATA_FINALIZER)
+        .held_by("orrery.storage.v1.VolumeAttachment", volume::DEVICE_FINALIZER)
 }
 
 /// Starts what only the leader does, on a hub that is fenced by its lease. Without a way to reach

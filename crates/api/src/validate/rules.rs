@@ -178,11 +178,14 @@ fn show_text(field: &FieldSchema, text: &str) -> String {
 
 /// What to write into a mandatory field, in the words of its definition.
 pub(super) fn hint(field: &FieldSchema) -> String {
-    let sentence = field.doc.split(['.', '\n', ':']).next().unwrap_or_default();
+    let paragraph = field.doc.lines().next().unwrap_or_default();
+    let sentence = paragraph.split(". ").next().unwrap_or_default().trim_end_matches(['.', ':']);
     let mut letters = sentence.chars();
-    match letters.next() {
-        None => format!("set {:?}", field.json_name),
-        Some(first) => format!("must be set: {}{}", first.to_lowercase(), letters.as_str()),
+    match (letters.next(), letters.clone().next()) {
+        (None, _) => format!("set {:?}", field.json_name),
+        // What begins with more than one capital letter is an abbreviation.
+        (Some(_), Some(second)) if second.is_uppercase() => format!("must be set: {sentence}"),
+        (Some(first), _) => format!("must be set: {}{}", first.to_lowercase(), letters.as_str()),
     }
 }
 

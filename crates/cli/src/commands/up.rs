@@ -1,7 +1,7 @@
 //! `orrery up`: everything on one machine, in one process group.
 use super::{agent, operations, server::STOP_GRACE};
 use crate::args::{Global, UpArguments};
-use crate::connection;
+use crate::connection::{self, Remembered};
 use crate::identity;
 use crate::output::{print, style};
 use crate::paths;
@@ -48,9 +48,9 @@ pub async fn run(global: &Global, mut arguments: UpArguments) -> anyhow::Result<
         key: admin.key,
         ..Context::default()
     };
-    let config = connection::remember(global, context)?;
+    let remembered = connection::remember(global, context)?;
     let ports = SidePorts { drivers, storage };
-    welcome(&url, ports, &name, &data, &config)?;
+    welcome(&url, ports, &name, &data, &remembered)?;
 
     let serving = tasks.run(STOP_GRACE);
     tokio::pin!(agent, serving);
@@ -114,9 +114,11 @@ fn welcome(
     ports: SidePorts,
     agent: &str,
     data: &Path,
-    config: &Path,
+    remembered: &Remembered,
 ) -> anyhow::Result<()> {
     let style = style::stdout();
+    // Where another context is current, commands would go there.
+    let there = if remembered.is_current { "" } else { " --context local" };
     let port =
         |at: Option<SocketAddr>| at.map_or_else(|| "no port".to_owned(), |at| at.to_string());
     let lines = [
@@ -126,11 +128,11 @@ fn welcome(
         format!("  storage  {}", port(ports.storage)),
         format!("  agent    {agent}"),
         format!("  data     {}", data.display()),
-        format!("  context  local, in {}", config.display()),
+        format!("  context  local, in {}", remembered.file.display()),
         String::new(),
         "In another terminal:".to_owned(),
-        "  orrery apply -f examples/hello.yaml".to_owned(),
-        "  orrery get workloads -A".to_owned(),
+        format!("  orrery{there} apply -f examples/hello.yaml"),
+        format!("  orrery{there} get workloads -A"),
         String::new(),
         style.faint("Ctrl-C stops the server, the agent and every workload."),
     ];

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// What a resource is waited for.
 pub enum Goal {
-    /// Its condition Ready is true for what is asked for. `reports` says that somebody will look
+    /// Its condition Ready, or the one that sums it up instead, is true for what is asked for. `reports` says that somebody will look
     /// at it and write a status, so that silence means *not yet*.
     Ready {
         reports: bool,
@@ -95,20 +95,28 @@ fn gone(object: &Value, uid: Option<&str>) -> Verdict {
 }
 
 fn ready(object: &Value, reports: bool) -> Verdict {
-    let generation = &object["metadata"]["generation"];
-    let has_condition = find_condition(object, "Ready").is_some();
-    if !has_condition {
-        let seen = object["status"]["observedGeneration"] == *generation;
-        return match reports && !seen {
-            true => Verdict::Open("nothing is known of it yet".into()),
-            false => Verdict::Done("ready".into()),
+    let sums_up = SUMMARIES.iter().find(|summary| find_condition(object, summary).is_some());
+    if let Some(summary) = sums_up {
+        return match condition(object, summary, "True") {
+            Ok(()) => Verdict::Done("ready".into()),
+            Err(why) => Verdict::Open(why),
         };
     }
-    match condition(object, "Ready", "True") {
-        Ok(()) => Verdict::Done("ready".into()),
-        Err(why) => Verdict::Open(why),
+    let seen = object["status"]["observedGeneration"] == object["metadata"]["generation"];
+    if reports && !seen {
+        return Verdict::Open("nothing is known of it yet".into());
+    }
+    let counts = [&object["spec"]["replicas"], &object["status"]["available"]].map(Value::as_i64);
+    match counts {
+        [Some(wanted), Some(available)] if available < wanted => {
+            Verdict::Open(format!("{available} of {wanted} are available"))
+        }
+        _ => Verdict::Done("ready".into()),
     }
 }
+
+/// Conditions that say of a whole resource whether it is as it should be; the first that it has counts.
+const SUMMARIES: [&str; 3] = ["Ready", "Complete", "Available"];
 
 fn find_condition<'a>(object: &'a Value, wanted: &str) -> Option<&'a Value> {
     let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
@@ -176,6 +184,25 @@ mod tests {
         check(&goal, None, "hopeless: it was deleted while it was waited for");
         let silent = Goal::Ready { reports: false };
         check(&silent, Some(mk_object(1, json!(null))), "done: ready");
+    }
+
+    /// Sets of machines have no condition Ready; what they have instead says whether they are.
+    #[test]
+    fn without_ready_another_summary_counts() {
+        let goal = Goal::Ready { reports: true };
+        let complete = |status: &str| {
+            let conditions = json!([{"type": "Complete", "status": status, "message": "0 of 3"}]);
+            Some(mk_object(1, json!({"observedGeneration": 1, "conditions": conditions})))
+        };
+        check(&goal, complete("False"), "open: Complete is False: 0 of 3");
+        check(&goal, complete("True"), "done: ready");
+        let counted = |available: i64| {
+            let mut object = mk_object(1, json!({"observedGeneration": 1, "available": available}));
+            object["spec"] = json!({"replicas": 2});
+            Some(object)
+        };
+        check(&goal, counted(1), "open: 1 of 2 are available");
+        check(&goal, counted(2), "done: ready");
     }
 
     #[test]

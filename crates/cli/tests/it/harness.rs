@@ -210,6 +210,11 @@ pub struct Up {
 }
 
 impl Up {
+    /// What it told until it was ready.
+    pub fn said(&self) -> &str {
+        &self.said
+    }
+
     /// The address of the server.
     pub fn server(&self) -> String {
         self.word("server")

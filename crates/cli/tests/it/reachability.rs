@@ -19,6 +19,28 @@ fn a_server_that_is_not_available_is_said_once() {
     }
 }
 
+/// Whoever names a file with contexts does not want to act on the usual server.
+#[test]
+fn a_contexts_file_that_is_not_there_is_said() {
+    let home = Home::new();
+    let file = home.path("nowhere.yaml").display().to_string();
+    let said = home.orrery(&["--config", &file, "get", "nodes"]).bad(1);
+    assert!(said.contains(&file) && said.contains("orrery context set"), "{said}");
+    let made = ["context", "set", "there", "--server", "http://127.0.0.1:1"];
+    home.orrery(&[&["--config", &file][..], &made].concat()).good();
+    home.orrery(&["--config", &file, "get", "nodes"]).bad(3);
+}
+
+/// Where another context is current, the first commands that are suggested must not go there.
+#[test]
+fn what_up_suggests_goes_to_the_server_that_it_started() {
+    let home = Home::new();
+    home.orrery(&["context", "set", "prod", "--server", "http://127.0.0.1:1"]).good();
+    let up = home.up();
+    assert!(up.said().contains("orrery --context local apply"), "{}", up.said());
+    home.orrery(&["--context", "local", "get", "nodes"]).good();
+}
+
 /// proves: AGT-04
 #[test]
 fn a_lost_connection_is_said() {

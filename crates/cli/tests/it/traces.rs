@@ -1,5 +1,6 @@
 //! Traces arrive at a collector, and logs can be read by programs.
-use crate::harness::{Home, until};
+use crate::harness::{Home, ORRERY, until};
+use crate::tls;
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
     TraceService, TraceServiceServer,
 };
@@ -8,12 +9,14 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 };
 use opentelemetry_proto::tonic::common::v1::any_value;
 use opentelemetry_proto::tonic::trace::v1::Span;
+use orrery_pki::Role;
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::{Identity, Server, ServerTlsConfig};
 use tonic::{Request, Response, Status};
 
 /// Keeps every span that it is sent.
@@ -38,13 +41,17 @@ impl TraceService for Collector {
 impl Collector {
     /// Starts one, and says where it is.
     fn start(&self, runtime: &tokio::runtime::Runtime) -> String {
+        format!("http://{}", self.serve(runtime, Server::builder()))
+    }
+
+    fn serve(&self, runtime: &tokio::runtime::Runtime, mut server: Server) -> SocketAddr {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let serving = tonic::transport::Server::builder()
+        let address = listener.local_addr().unwrap();
+        let serving = server
             .add_service(TraceServiceServer::new(self.clone()))
             .serve_with_incoming(TcpListenerStream::new(listener));
         runtime.spawn(serving);
-        url
+        address
     }
 
     fn of_trace(&self, trace: &str) -> Vec<Span> {
@@ -122,6 +129,32 @@ fn a_request_is_traced_from_its_caller_into_the_store() {
     assert_eq!(attribute(&accessor, "kind").as_deref(), Some("Project"));
     // What controllers do is traced too.
     until("a reconciliation arrives", || collector.named("reconcile").first().map(|_| ()));
+}
+
+/// Named by the environment alone, as on machines that trace everything.
+#[test]
+fn a_collector_may_speak_tls() {
+    let (runtime, home) = (tokio::runtime::Runtime::new().unwrap(), Home::new());
+    let files = tls::identity(&tls::authority(), &home, Role::Server, "collector");
+    let [_, root, _, certificate, _, key] = files.as_slice() else { panic!("{files:?}") };
+    let identity = [certificate, key].map(|file| std::fs::read(file).unwrap());
+    let own = ServerTlsConfig::new().identity(Identity::from_pem(&identity[0], &identity[1]));
+    let collector = Collector::default();
+    let address = collector.serve(&runtime, Server::builder().tls_config(own).unwrap());
+    let (_server, url) = home.server("data", &[]);
+    let traced = |trust: &str| {
+        let mut command = home.command(ORRERY);
+        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("https://{address}"));
+        command.env("OTEL_EXPORTER_OTLP_CERTIFICATE", trust);
+        command.args(["get", "projects", "--server", &url]).output().unwrap()
+    };
+    let output = traced(root);
+    assert!(output.status.success(), "{output:?}");
+    until("the span of the command arrives", || collector.named("command").first().map(|_| ()));
+    // What is wrong with it is said, and the command does what it should.
+    let output = traced("/nowhere/root.pem");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && said.contains("/nowhere/root.pem"), "{said}");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Writes that are made of bytes do what decoding everything would have done.
-use crate::support::{PROJECT, World, at, json_of};
+use crate::support::{GIZMO, PROJECT, World, at, json_of};
 use orrery_api::{Composed, DecodeOptions, Encoded, Object};
-use orrery_hub::{Applied, ApplyOptions, Error, ListOptions, Merge, Outcome, Part, Precondition};
+use orrery_hub::{
+    Applied, ApplyOptions, Error, HubBuilder, ListOptions, Merge, Outcome, Part, Precondition,
+};
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -266,10 +268,14 @@ proptest! {
 
     /// proves: HUB-06
     #[test]
-    fn bytes_become_what_objects_become(writes in vec(write(), 1..24)) {
+    fn bytes_become_what_objects_become(writes in vec(write(), 1..24), held: bool) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
-            let both = Both { whole: World::new().await, bytes: World::new().await };
+            let build = |builder: HubBuilder| match held {
+                true => builder.held_by(GIZMO, "a.dev/y"),
+                false => builder,
+            };
+            let both = Both { whole: World::with(build).await, bytes: World::with(build).await };
             for write in &writes {
                 let [whole, bytes] = both.write(write).await;
                 prop_assert_eq!(whole, bytes, "{:?}", write);
@@ -288,7 +294,7 @@ async fn composed(first: Value, second: Value, part: Part) -> Option<Composed> {
     let given = Encoded::from(world.read(second));
     match part {
         Part::Status => old.with_status_of(&given),
-        Part::Main | Part::Scale => old.declare(&given, Some(|_| false)),
+        Part::Main | Part::Scale => old.declare(&given, Some(|_| false), &[]),
     }
 }
 

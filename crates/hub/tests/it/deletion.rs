@@ -1,5 +1,5 @@
 //! Objects go, at once or when their last finalizer does.
-use crate::support::{PROJECT, START, World, at};
+use crate::support::{GIZMO, PROJECT, START, World, at};
 use orrery_hub::{ApplyOptions, DeleteOptions, Error, Merge, Outcome, Propagation, Revision};
 use serde_json::json;
 
@@ -119,4 +119,27 @@ async fn the_wish_for_what_it_owns_is_a_finalizer() {
     assert_eq!(deleted.object.finalizers(), ["x/one", "orphan"]);
     let deleted = world.delete(wish(Propagation::Background)).await.expect("the last wish");
     assert_eq!(deleted.object.finalizers(), ["x/one"]);
+}
+
+/// What a kind waits for is not lost by a write that does not name it, whichever way it is written; and
+/// once it is asked to go, it can be let go.
+#[tokio::test]
+async fn what_holds_every_object_of_a_kind_stays_until_it_is_deleted() {
+    let world = World::with(|builder| builder.held_by(GIZMO, "x/held")).await;
+    assert_eq!(world.held(&["x/own"]).await.finalizers(), ["x/own", "x/held"]);
+    let replace = ApplyOptions { merge: Merge::Replace, ..ApplyOptions::default() };
+    let managed = ApplyOptions { manager: "me".into(), ..replace.clone() };
+    let applied = ApplyOptions { merge: Merge::Apply, ..managed.clone() };
+    for options in [replace.clone(), managed, applied, ApplyOptions::default()] {
+        let written = world.apply(with_finalizers(&world, &["x/other"]), options).await;
+        let written = written.expect("written").object;
+        let mut names = written.finalizers();
+        names.sort_unstable();
+        assert_eq!(names, ["x/held", "x/other"]);
+        let emptied = world.apply(with_finalizers(&world, &[]), replace.clone()).await;
+        assert_eq!(emptied.expect("emptied").object.finalizers(), ["x/held"]);
+    }
+    assert!(!world.delete(at("a").into()).await.expect("marked").gone);
+    let none = world.apply(with_finalizers(&world, &[]), replace).await.expect("let go");
+    assert_eq!(none.outcome, Outcome::Gone);
 }

@@ -38,9 +38,8 @@ pub use refs::{CLASS_FINALIZER, FROZEN_ANNOTATION, MACHINE_FINALIZER, NODE_MACHI
 
 use crate::controller::{self, WorldError};
 use crate::plan::Time;
-use orrery_api::{Object, SchemeBuilder};
+use orrery_api::SchemeBuilder;
 use orrery_hub::{Clock, Error, HubBuilder};
-use orrery_proto::meta::v1::ObjectMeta;
 use orrery_runtime::Next;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,19 +55,11 @@ pub fn rules(builder: SchemeBuilder) -> SchemeBuilder {
         .validator("orrery.infra.v1.MachineDeployment", validate::deployment)
 }
 
-/// Says what new machines and classes get: they go only when we let them.
+/// Says what machines and classes wait for: they go only when we let them.
 pub fn register(builder: HubBuilder) -> HubBuilder {
     builder
-        .on_create("orrery.infra.v1.Machine", |object| hold(object, MACHINE_FINALIZER))
-        .on_create("orrery.infra.v1.MachineClass", |object| hold(object, CLASS_FINALIZER))
-}
-
-fn hold(object: &mut Object, finalizer: &str) {
-    object.update_meta(|meta: &mut ObjectMeta| {
-        if !meta.finalizers.iter().any(|held| held == finalizer) {
-            meta.finalizers.push(finalizer.to_owned());
-        }
-    });
+        .held_by("orrery.infra.v1.Machine", MACHINE_FINALIZER)
+        .held_by("orrery.infra.v1.MachineClass", CLASS_FINALIZER)
 }
 
 /// The hub's clock, as plans want it.

@@ -154,6 +154,13 @@ impl<'a> Metadata<'a> {
         }
     }
 
+    /// Adds the finalizers that are missing.
+    pub fn hold(&mut self, holds: &[&'a str]) {
+        let missing = holds.iter().filter(|held| !self.finalizers.contains(held));
+        let missing: Vec<&str> = missing.copied().collect();
+        self.finalizers.extend(missing);
+    }
+
     /// Whether it may follow `old`: everything that people write is as the rules say.
     pub fn fits(&self, kind: &Arc<Kind>, old: &Self) -> bool {
         let Some(schema) = definition(kind) else { return false };

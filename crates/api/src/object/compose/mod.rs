@@ -62,8 +62,14 @@ impl Encoded {
 
     /// This object with the metadata and the spec of another one of its kind; what only the server writes
     /// stays. With `kept`, finalizers and owners stay too where none are given, and the finalizers that it
-    /// names in any case. `None` where both must be decoded.
-    pub fn declare(&self, given: &Self, kept: Option<fn(&str) -> bool>) -> Option<Composed> {
+    /// names in any case; the finalizers in `holds` are there afterwards, whoever left them out. `None` where
+    /// both must be decoded.
+    pub fn declare(
+        &self,
+        given: &Self,
+        kept: Option<fn(&str) -> bool>,
+        holds: &[&str],
+    ) -> Option<Composed> {
         let kind = self.kind();
         if !is_plain(kind) {
             return None;
@@ -77,6 +83,7 @@ impl Encoded {
         if let Some(always) = kept {
             meta.keep(&before, always);
         }
+        meta.hold(holds);
         if !meta.fits(kind, &before) {
             return None;
         }

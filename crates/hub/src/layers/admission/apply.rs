@@ -55,6 +55,7 @@ impl Admission {
         match (options.merge, manager) {
             (Merge::Apply, Some(manager)) => {
                 let mut next = self.declare(old, given, &manager, options.force)?;
+                self.hold_on(&mut next);
                 if options.part != Part::Status {
                     next.default();
                 }
@@ -63,9 +64,17 @@ impl Admission {
             (merge @ (Merge::Declared | Merge::Replace | Merge::Apply), manager) => {
                 let updated = merge::updated(old, given, options.part, merge);
                 let mut next = updated.map_err(unfit)?;
+                self.hold_on(&mut next);
                 ownership::update(old, given, &mut next, manager.as_ref());
                 Ok(next)
             }
+        }
+    }
+
+    /// What is being deleted may be let go by anybody who is allowed to change it.
+    fn hold_on(&self, next: &mut Object) {
+        if next.deletion_timestamp().is_none() {
+            self.holds.iter().for_each(|finalizer| next.add_finalizer(finalizer));
         }
     }
 
@@ -92,9 +101,7 @@ impl Admission {
             // What is filled in below is not what the manager declares.
             next = self.declare(&next, given, manager, options.force)?;
         }
-        if let Some(on_create) = self.on_create {
-            on_create(&mut next);
-        }
+        self.hold_on(&mut next);
         next.default();
         self.admit(&next, None, options)?;
         if options.merge != Merge::Apply {

@@ -71,8 +71,8 @@ impl Admission {
         let Some(at) = fitting(&old, given, options.precondition) else { return Ok(None) };
         let composed = match (options.part, options.merge) {
             (Part::Status, _) => old.with_status_of(given),
-            (Part::Main, Merge::Declared) => old.declare(given, Some(merge::is_wish)),
-            (Part::Main, Merge::Replace) => old.declare(given, None),
+            (Part::Main, Merge::Declared) => old.declare(given, Some(merge::is_wish), &self.holds),
+            (Part::Main, Merge::Replace) => old.declare(given, None, &self.holds),
             (Part::Main, Merge::Apply) | (Part::Scale, _) => None,
         };
         match composed {

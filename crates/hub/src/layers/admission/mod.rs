@@ -28,16 +28,15 @@ use tracing::Instrument as _;
 /// one object at one moment, the unlucky one is told.
 const ATTEMPTS_MAX: usize = 16;
 
-/// Says what every new object of a kind gets: finalizers, for example.
-pub type OnCreate = fn(&mut Object);
-
 /// Brings what is given for a kind into the form that is kept.
 pub type OnWrite = fn(&mut Object);
 
 pub struct Admission {
     inner: Arc<dyn Accessor>,
     clock: Arc<dyn Clock>,
-    on_create: Option<OnCreate>,
+    /// The finalizers that every object of the kind has until it is deleted: what it stands for is not
+    /// left behind because somebody replaced it by a file that does not name them.
+    holds: Vec<&'static str>,
     on_write: Option<OnWrite>,
 }
 
@@ -45,10 +44,10 @@ impl Admission {
     pub fn new(
         inner: Arc<dyn Accessor>,
         clock: Arc<dyn Clock>,
-        on_create: Option<OnCreate>,
+        holds: Vec<&'static str>,
         on_write: Option<OnWrite>,
     ) -> Self {
-        Self { inner, clock, on_create, on_write }
+        Self { inner, clock, holds, on_write }
     }
 
     async fn current(&self, name: &ObjectName) -> Result<Option<Object>, Error> {
