@@ -64,7 +64,8 @@ pub fn run(arguments: Arguments) -> ExitCode {
             | Command::Csi(_)
     );
     let long_lived = serves || matches!(command, Command::Up(_));
-    let default_log = if serves { "info" } else { "warn" };
+    // What the files of the store go through says little to whoever runs a server.
+    let default_log = if serves { "info,fjall=warn,lsm_tree=warn" } else { "warn" };
     // Where 1 is an answer, a failure is something else.
     let compares = matches!(command, Command::Diff(_));
     let failed = if compares { exit::FAILED_TO_COMPARE } else { exit::FAILED };

@@ -10,6 +10,7 @@
 use std::{
     fs::{self, File, TryLockError},
     io::{self, Read, Seek, Write},
+    os::unix::fs::DirBuilderExt as _,
     path::Path,
 };
 
@@ -44,7 +45,7 @@ pub(super) struct Opened {
 }
 
 pub(super) fn open(path: &Path, options: &EmbeddedOptions) -> Result<Opened, OpenError> {
-    fs::create_dir_all(path).map_err(io_error("create directory", path))?;
+    create(path)?;
     let lock = lock(path)?;
     check_format(path)?;
     journal::inspect(&path.join(DATA))?;
@@ -61,6 +62,16 @@ pub(super) fn open(path: &Path, options: &EmbeddedOptions) -> Result<Opened, Ope
     let watermark = check_watermark(path, &standing)?;
     sum::verify(&tables, standing.sum).map_err(|error| named(path, error))?;
     Ok(Opened { tables, standing, watermark })
+}
+
+/// Makes the directory, if it is not there, for its owner only: most of what is kept is not sealed.
+pub(super) fn create(path: &Path) -> Result<(), OpenError> {
+    let failed = io_error("create directory", path);
+    if path.is_dir() {
+        return Ok(());
+    }
+    let above = path.parent().map_or(Ok(()), fs::create_dir_all);
+    above.and_then(|()| fs::DirBuilder::new().mode(0o700).create(path)).map_err(failed)
 }
 
 pub(super) fn open_tables(

@@ -33,7 +33,7 @@ pub(crate) struct Restoring {
 
 impl Restoring {
     pub fn begin(path: &Path, options: &EmbeddedOptions) -> Result<Self, OpenError> {
-        fs::create_dir_all(path).map_err(directory::io_error("create directory", path))?;
+        directory::create(path)?;
         let lock = directory::lock(path)?;
         if directory::has_strangers(path)? {
             let reason = "a backup is restored into a new or empty directory".to_owned();

@@ -1,6 +1,6 @@
 //! What is special about the engine in a directory: grouping, locks, formats.
 
-use std::{path::Path, sync::Arc};
+use std::{os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
 
 use orrery_store::{EmbeddedOptions, Engine, Op, OpenError, embedded::Embedded};
 
@@ -21,6 +21,18 @@ async fn concurrent_commits_share_a_sync() {
     let stats = engine.stats();
     assert_eq!(stats.commits, 512);
     assert!(stats.syncs <= 32, "512 commits at once took {} syncs", stats.syncs);
+}
+
+/// Others on the machine cannot read what is kept.
+#[tokio::test]
+async fn a_new_directory_is_its_owners_alone() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("data/store");
+    let engine = open(&path).await;
+    let mode = |path: &Path| path.metadata().expect("it is there").permissions().mode();
+    assert_eq!(mode(&path) & 0o777, 0o700);
+    assert_ne!(mode(&directory.path().join("data")) & 0o055, 0, "what is above is as usual");
+    engine.close().await;
 }
 
 #[tokio::test]
