@@ -75,13 +75,28 @@ pub fn code(outcome: anyhow::Result<()>, failed: u8) -> ExitCode {
     let mut stderr = std::io::stderr().lock();
     let label = style::stderr().error("error:");
     // Nothing is left to tell somebody who does not listen.
-    let _ = writeln!(stderr, "{label} {error:#}");
+    let _ = writeln!(stderr, "{label} {}", told(&error));
     match error.downcast_ref::<orrery_client::Error>() {
         Some(
             orrery_client::Error::NotAvailable { .. } | orrery_client::Error::ConnectionLost { .. },
         ) => ExitCode::from(UNREACHABLE),
         Some(_) | None => ExitCode::from(failed),
     }
+}
+
+/// An error and its causes, each once: many say in their own words what caused them.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for said in error.chain().map(ToString::to_string) {
+        if text.contains(&said) {
+            continue;
+        }
+        if !text.is_empty() {
+            text.push_str(": ");
+        }
+        text.push_str(&said);
+    }
+    text
 }
 
 /// Help, version and wrong usage, as clap words them.
@@ -98,4 +113,18 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
             .downcast_ref::<std::io::Error>()
             .is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_told_once() {
+        let cause = || std::io::Error::other("the disk is full");
+        let plain = anyhow::Error::new(cause()).context("cannot write a").context("cannot save");
+        assert_eq!(told(&plain), "cannot save: cannot write a: the disk is full");
+        let own = anyhow::Error::new(cause()).context("cannot write a: the disk is full");
+        assert_eq!(told(&own), "cannot write a: the disk is full");
+    }
 }

@@ -4,6 +4,7 @@ use crate::side::SidePort;
 use crate::{mesh, sealing};
 use orrery_api::SchemeError;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -34,8 +35,8 @@ pub enum Error {
     Store(#[from] orrery_store::Error),
     #[error("cannot prepare the hub: {0}")]
     Hub(#[from] orrery_hub::Error),
-    #[error("cannot open the audit log: {0}")]
-    Audit(std::io::Error),
+    #[error("cannot open the audit log {}: {cause}", .path.display())]
+    Audit { path: PathBuf, cause: std::io::Error },
     #[error(transparent)]
     Encryption(#[from] sealing::Error),
     #[error(transparent)]

@@ -75,8 +75,8 @@ impl Server {
         let limits = options.operations.limits.clone();
         let connections = ConnectionLimits::new(&limits, &mut metrics.registry());
         let ledger = Ledger::new(limits, &mut metrics.registry());
-        let audit = Audit::open(options.operations.audit.as_ref(), &mut metrics.registry());
-        let (audit, writing) = audit.map_err(Error::Audit)?;
+        let (audit, writing) =
+            Audit::open(options.operations.audit.as_ref(), &mut metrics.registry())?;
         let scheme = Scheme::builder()
             .group_suffix(options.group_suffix)
             .descriptors(orrery_proto::FILE_DESCRIPTOR_SET);

@@ -20,6 +20,7 @@ pub use record::Record;
 pub use sparing::Sparing;
 pub use writing::Writing;
 
+use crate::error::Error;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use std::path::PathBuf;
@@ -50,7 +51,7 @@ impl Audit {
     pub fn open(
         options: Option<&AuditOptions>,
         registry: &mut Registry,
-    ) -> std::io::Result<(Self, Option<Writing>)> {
+    ) -> Result<(Self, Option<Writing>), Error> {
         let (written, lost) = (Counter::default(), Counter::default());
         let registry = registry.sub_registry_with_prefix("orrery_audit");
         registry.register("records", "Records in the audit log", written.clone());
@@ -59,7 +60,9 @@ impl Audit {
         let Some(options) = options else {
             return Ok((Self { records: None, written, lost }, None));
         };
-        let file = file::Rotating::open(options)?;
+        let path = &options.path;
+        let file = file::Rotating::open(options)
+            .map_err(|cause| Error::Audit { path: path.clone(), cause })?;
         let (records, waiting) = mpsc::channel(WAITING_MAX);
         let audit = Self { records: Some(records), written, lost };
         let writing = Writing::new(file, waiting, audit.written.clone(), audit.lost.clone());

@@ -1,10 +1,7 @@
 //! Filling a new directory from a backup. The file that says what the directory is comes last, so
 //! one that was left half filled is never taken for a store.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use fjall::{OwnedWriteBatch, PersistMode};
 

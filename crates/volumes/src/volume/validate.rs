@@ -62,7 +62,9 @@ fn ceph(spec: &VolumeSpec, before: Option<&VolumeSpec>) -> Vec<Violation> {
 fn size(text: &str, before: Option<&VolumeSpec>) -> Option<Violation> {
     let before = before.and_then(|before| quantity::parse(VolumeSpec::size(before)));
     let why = match (quantity::parse(text), before) {
-        (None, _) => "is more than can be counted",
+        (None, _) => {
+            "is no size that can be counted: write bytes, or a number with Ki, Mi, Gi or Ti"
+        }
         (Some(0), _) => "must not be zero",
         (Some(bytes), _) if bytes % SECTOR_BYTES != 0 => "must be a multiple of 512 bytes",
         (Some(bytes), Some(before)) if bytes < before => {

@@ -23,6 +23,15 @@ async fn all(session: &Session, list: &MeshList, kind: &str) -> anyhow::Result<V
     session.list(kind, &Scope { project, ..Scope::default() }).await
 }
 
+/// Where was looked, in words, for those who find nothing there.
+fn looked(session: &Session, list: &MeshList) -> String {
+    let project = session.project(list.project.as_deref(), list.all_projects);
+    match project.as_str() {
+        "" => "in any project".to_owned(),
+        project => format!("in project {project} (-A looks in all)"),
+    }
+}
+
 /// The text at a JSON pointer, or nothing.
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()

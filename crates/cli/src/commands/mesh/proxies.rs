@@ -1,5 +1,5 @@
 //! `orrery mesh proxies`: what each proxy should have, was sent, accepted and refused.
-use super::{all, items, named, text};
+use super::{all, items, looked, named, text};
 use crate::args::{Global, MeshList};
 use crate::output::table::plain_lines;
 use crate::output::{print, style};
@@ -15,7 +15,10 @@ pub async fn run(global: &Global, arguments: &MeshList) -> anyhow::Result<()> {
     let session = Session::open(global, &arguments.connection).await?;
     let proxies = all(&session, arguments, "proxies").await?;
     if proxies.is_empty() {
-        print::note("no proxy is connected; start one with `orrery mesh bootstrap`");
+        let looked = looked(&session, arguments);
+        print::note(&format!(
+            "no proxy is connected {looked}; start one with `orrery mesh bootstrap`"
+        ));
         return Ok(());
     }
     let mut rows = vec![HEADER.map(str::to_owned).to_vec()];

@@ -1,5 +1,5 @@
 //! `orrery mesh status`: services with their endpoints and proxies, and what has no effect.
-use super::{all, items, named, number, text};
+use super::{all, items, looked, named, number, text};
 use crate::args::{Global, MeshList};
 use crate::output::table::plain_lines;
 use crate::output::{print, style};
@@ -29,7 +29,7 @@ pub async fn run(global: &Global, arguments: &MeshList) -> anyhow::Result<()> {
         problems.extend(declared.iter().filter_map(|one| problem(one, condition)));
     }
     if rows.len() == 1 {
-        print::note("no MeshService is declared here");
+        print::note(&format!("no MeshService is declared {}", looked(&session, arguments)));
     } else {
         print::lines(&plain_lines(&rows, style::stdout()))?;
     }
