@@ -27,6 +27,8 @@ mod operations;
 mod options;
 mod peers;
 mod port;
+mod program;
+mod reflection;
 mod rest;
 mod sealing;
 mod secrets;

@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn a_connection_takes_little_memory() {
         let (task, served) = (task_bytes(serve_one), served_bytes(served::<Stalled<TcpStream>>));
-        assert!(task <= 256, "the task: {task} bytes");
+        assert!(task <= 384, "the task: {task} bytes");
         assert!(served <= 256, "what is served: {served} bytes");
     }
 }

@@ -14,6 +14,8 @@ use crate::metrics::Metrics;
 use crate::options::{ServerOptions, StoreOptions};
 use crate::peers::Peers;
 use crate::port;
+use crate::program;
+use crate::reflection;
 use crate::rest;
 use crate::sealing::{self, KeySource, Rotation, Sealer};
 use crate::secrets;
@@ -78,8 +80,6 @@ pub enum Error {
     Encryption(#[from] sealing::Error),
     #[error(transparent)]
     Mesh(#[from] mesh::MeshError),
-    #[error("cannot offer gRPC reflection: {0}")]
-    Reflection(#[from] tonic_reflection::server::Error),
 }
 
 /// Where peers are taken in.
@@ -249,7 +249,7 @@ impl Server {
         let identity = IdentityService::server(&self.hub, self.identities, access.clone())?;
         self.metrics.of_peers(&fleet, &commanders);
         let hub = HubService::server(front.clone());
-        let router = grpc_routes(front, agents.clone(), commanders.clone(), fleet, (&mesh, &stop))?;
+        let router = grpc_routes(front, agents.clone(), commanders.clone(), fleet, (&mesh, &stop));
         let router = router.merge(identity_routes(identity));
         let connects = axum::middleware::from_fn_with_state(gate.clone(), gate::connects);
         let router = router.layer(connects);
@@ -293,6 +293,7 @@ impl Server {
         let (engine, sealer) = (self.engine.clone(), self.sealer.clone());
         let keys = sealing::follow(engine, sealer, self.id.clone(), stop.clone());
         tasks.spawn("encryption-keys", OnEnd::StopAll, keys);
+        tasks.spawn("program-pages", OnEnd::Ignore, program::settle(stop.clone()));
         if let Some(writing) = self.writing.take() {
             tasks.spawn("audit-log", OnEnd::StopAll, writing.run(stop));
         }
@@ -368,11 +369,7 @@ fn grpc_routes(
     commanders: CommanderConnections,
     fleet: Arc<Fleet>,
     (mesh, stop): (&Mesh, &CancellationToken),
-) -> Result<axum::Router, Error> {
-    let reflection = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(orrery_proto::FILE_DESCRIPTOR_SET)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()?;
+) -> axum::Router {
     let (health_reporter, health) = tonic_health::server::health_reporter();
     let serving = async move {
         health_reporter.set_serving::<HubServer<HubService>>().await;
@@ -386,9 +383,9 @@ fn grpc_routes(
         .add_service(CommanderService::server(commanders))
         .add_service(PeerService::server(fleet))
         .add_service(health)
-        .add_service(reflection);
+        .add_service(reflection::service());
     mesh::serve(&mut routes, mesh, stop);
-    Ok(routes.routes().into_axum_router())
+    routes.routes().into_axum_router()
 }
 
 /// Joining and renewing, outside of what is for people.
