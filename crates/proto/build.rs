@@ -1,5 +1,7 @@
 //! Compiles every contract in `proto/` to Rust and keeps the descriptor set beside it, without an
 //! installed protoc.
+use prost::Message as _;
+use protox::prost_reflect::{DescriptorPool, DynamicMessage, Value};
 use std::path::{Path, PathBuf};
 
 #[path = "src/markdown.rs"]
@@ -19,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut compiler = protox::Compiler::new([&root])?;
     compiler.include_imports(true).include_source_info(true).open_files(&files)?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
-    std::fs::write(out.join("orrery.fds"), compiler.encode_file_descriptor_set())?;
+    std::fs::write(out.join("orrery.fds"), descriptors(&compiler)?)?;
     // Type names let a caller say `scheme.kind_of::<Workload>()` instead of spelling the name.
     let mut config = tonic_prost_build::Config::new();
     config.enable_type_names();
@@ -36,6 +38,42 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// The descriptors, with the comments above things as the only word about their sources. Every server keeps them
+/// in memory, and most of what a compiler says is where in a file each thing begins and ends.
+fn descriptors(compiler: &protox::Compiler) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
+    let set = DescriptorPool::global().get_message_by_name("google.protobuf.FileDescriptorSet");
+    let bytes = compiler.encode_file_descriptor_set();
+    // By reflection, because options of our own are unknown to the types of prost, which drop them.
+    let mut set = DynamicMessage::decode(set.ok_or("no descriptors of descriptors")?, &*bytes)?;
+    for file in messages(&mut set, "file") {
+        let Some(Value::Message(source)) = file.get_field_by_name_mut("source_code_info") else {
+            continue;
+        };
+        if let Some(Value::List(locations)) = source.get_field_by_name_mut("location") {
+            locations.retain(is_commented);
+        }
+        for location in messages(source, "location") {
+            for part in ["span", "trailing_comments", "leading_detached_comments"] {
+                location.clear_field_by_name(part);
+            }
+        }
+    }
+    Ok(set.encode_to_vec())
+}
+
+fn is_commented(location: &Value) -> bool {
+    location.as_message().is_some_and(|location| location.has_field_by_name("leading_comments"))
+}
+
+/// The messages of a repeated field.
+fn messages<'a>(
+    of: &'a mut DynamicMessage,
+    field: &str,
+) -> impl Iterator<Item = &'a mut DynamicMessage> {
+    let list = of.get_field_by_name_mut(field).and_then(Value::as_list_mut);
+    list.into_iter().flatten().filter_map(Value::as_message_mut)
+}
+
 /// The storage contracts stand apart from the rest: `oim.v0` is taken out of its specification, and
 /// `csi.v1` is somebody else's. Messages that carry secrets get their `Debug` in `src/redact.rs`.
 fn compile_storage(root: &Path) -> Result<(), Box<dyn std::error::Error>> {
@@ -50,7 +88,7 @@ fn compile_storage(root: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let mut compiler = protox::Compiler::new([out.as_path(), root])?;
     compiler.include_imports(true).include_source_info(true);
     compiler.open_files([extracted, root.join("csi/v1/csi.proto")])?;
-    std::fs::write(out.join("storage.fds"), compiler.encode_file_descriptor_set())?;
+    std::fs::write(out.join("storage.fds"), descriptors(&compiler)?)?;
     tonic_prost_build::configure()
         .skip_debug([".oim.v0.CephParams"])
         .skip_debug(CARRY_SECRETS.map(|message| format!(".csi.v1.{message}")))
@@ -67,7 +105,7 @@ fn compile_smi(root: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let mut compiler = protox::Compiler::new([root])?;
     compiler.include_imports(true).include_source_info(true).open_files(&files)?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
-    std::fs::write(out.join("smi.fds"), compiler.encode_file_descriptor_set())?;
+    std::fs::write(out.join("smi.fds"), descriptors(&compiler)?)?;
     let mut config = tonic_prost_build::Config::new();
     config.enable_type_names();
     tonic_prost_build::configure()

@@ -1,12 +1,13 @@
 //! How messages of our own services get their buffers.
 use prost::Message;
 use std::marker::PhantomData;
-use tonic::codec::{BufferSettings, Codec};
-use tonic_prost::{ProstCodec, ProstDecoder, ProstEncoder};
+use tonic::Status;
+use tonic::codec::{BufferSettings, Codec, EncodeBuf, Encoder};
+use tonic_prost::{ProstCodec, ProstDecoder};
 
-/// What a buffer begins with. Most messages are smaller; a stream that waits keeps two of them, and a server
-/// has thousands of those.
-const BEGIN_BYTES: usize = 1 << 10;
+/// What a buffer begins with; it grows to what is in it. A stream that waits keeps two of them, and a server has
+/// thousands of those.
+const BEGIN_BYTES: usize = 64;
 /// Messages that are ready go out together up to this.
 const TOGETHER_BYTES: usize = 32 << 10;
 
@@ -31,14 +32,33 @@ where
 {
     type Encode = T;
     type Decode = U;
-    type Encoder = ProstEncoder<T>;
+    type Encoder = FrugalEncoder<T>;
     type Decoder = ProstDecoder<U>;
 
     fn encoder(&mut self) -> Self::Encoder {
-        ProstCodec::<T, U>::raw_encoder(buffers())
+        FrugalEncoder(PhantomData)
     }
 
     fn decoder(&mut self) -> Self::Decoder {
         ProstCodec::<T, U>::raw_decoder(buffers())
+    }
+}
+
+/// Makes room for a whole message at once: a buffer that begins small would grow many times otherwise.
+#[derive(Clone, Debug)]
+pub struct FrugalEncoder<T>(PhantomData<T>);
+
+impl<T: Message> Encoder for FrugalEncoder<T> {
+    type Item = T;
+    type Error = Status;
+
+    fn encode(&mut self, message: T, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buffer.reserve(message.encoded_len());
+        message.encode_raw(buffer);
+        Ok(())
+    }
+
+    fn buffer_settings(&self) -> BufferSettings {
+        buffers()
     }
 }

@@ -41,6 +41,4 @@ pub enum Error {
     Encryption(#[from] sealing::Error),
     #[error(transparent)]
     Mesh(#[from] mesh::MeshError),
-    #[error("cannot offer gRPC reflection: {0}")]
-    Reflection(#[from] tonic_reflection::server::Error),
 }

@@ -29,6 +29,7 @@ mod operations;
 mod options;
 mod peers;
 mod port;
+mod program;
 mod rest;
 mod sealing;
 mod secrets;

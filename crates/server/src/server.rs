@@ -17,6 +17,7 @@ use crate::metrics::Metrics;
 use crate::options::{ServerOptions, StoreOptions};
 use crate::peers::Peers;
 use crate::port;
+use crate::program;
 use crate::rest;
 use crate::sealing::{self, KeySource, Rotation, Sealer};
 use crate::secrets;
@@ -203,7 +204,7 @@ impl Server {
         let identity = IdentityService::server(&self.hub, self.identities, access.clone())?;
         self.metrics.of_peers(&fleet, &commanders);
         let hub = HubService::server(front.clone());
-        let router = routes::all(front, &connections, fleet, (&mesh, &stop))?;
+        let router = routes::all(front, &connections, fleet, (&mesh, &stop));
         let router = router.merge(routes::joining(identity));
         let connects = axum::middleware::from_fn_with_state(gate.clone(), gate::connects);
         let router = router.layer(connects);
@@ -247,6 +248,7 @@ impl Server {
         let (engine, sealer) = (self.engine.clone(), self.sealer.clone());
         let keys = sealing::follow(engine, sealer, self.id.clone(), stop.clone());
         tasks.spawn("encryption-keys", OnEnd::StopAll, keys);
+        tasks.spawn("program-pages", OnEnd::Ignore, program::settle(stop.clone()));
         if let Some(writing) = self.writing.take() {
             tasks.spawn("audit-log", OnEnd::StopAll, writing.run(stop));
         }

@@ -40,7 +40,9 @@ impl Batch {
     /// The same commit as a watcher of `prefix` sees it.
     pub(crate) fn filtered(&self, prefix: &str) -> Self {
         let inside = |change: &&Change| change.key().starts_with(prefix);
-        let changes = self.changes.iter().filter(inside).cloned().collect();
+        // Most commits have one change, and many are kept: no room for more than there is.
+        let mut changes = Vec::with_capacity(self.changes.iter().filter(inside).count());
+        changes.extend(self.changes.iter().filter(inside).cloned());
         Self { revision: self.revision, changes }
     }
 }

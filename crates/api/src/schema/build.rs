@@ -99,6 +99,8 @@ impl Builder {
             self.check_rules(&compiled);
             fields.push(compiled);
         }
+        // They stay as long as the process, and there are thousands.
+        fields.shrink_to_fit();
         MessageSchema {
             descriptor: descriptor.clone(),
             doc: message_doc(descriptor),

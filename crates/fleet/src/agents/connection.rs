@@ -12,6 +12,7 @@ use orrery_runtime::Backoff;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -23,17 +24,24 @@ pub type Outbound = BoxStream<'static, FromServer>;
 /// A connection that does not say hello within this time is closed: it only costs.
 pub const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Sessions that are opened at the same time. What opening one needs, it needs for a moment only; when a
+/// thousand agents come back at once, they need not all need it in the same moment. Enough of them to share what
+/// making their nodes durable costs.
+const OPENING_MAX: usize = 128;
+
 /// Takes agents in.
 #[derive(Clone)]
 pub struct AgentConnections {
     fleet: Arc<Fleet>,
+    opening: Arc<Semaphore>,
     sessions: TaskTracker,
     stop: CancellationToken,
 }
 
 impl AgentConnections {
     pub fn new(fleet: Arc<Fleet>, stop: CancellationToken) -> Self {
-        Self { fleet, sessions: TaskTracker::new(), stop }
+        let opening = Arc::new(Semaphore::new(OPENING_MAX));
+        Self { fleet, opening, sessions: TaskTracker::new(), stop }
     }
 
     /// Opens a session, or says why not.
@@ -51,9 +59,8 @@ impl AgentConnections {
         {
             return Err(Refusal::NameTaken { name: hello.name });
         }
-        self.fleet.ready().await;
-        let epoch = self.fleet.nodes().opening(&hello).await;
-        let epoch = epoch.map_err(|error| Refusal::NotNow { message: error.to_string() })?;
+        // In a box of its own, as all that is large and soon over: whoever waits here has room for the rest only.
+        let epoch = Box::pin(self.open(&hello)).await?;
         let outbox = Arc::new(Outbox::default());
         let session = Session { epoch, certificate, outbox: outbox.clone() };
         outbox.push([server_hello(epoch)]);
@@ -62,6 +69,15 @@ impl AgentConnections {
         tracing::info!(agent = hello.name, epoch, version = hello.version, "agent connected");
         self.sessions.spawn(self.clone().pump(hello.name, epoch, inbound, outbox.clone()));
         Ok(outbound(outbox))
+    }
+
+    /// The epoch of a new session, once the agent's node says that it is there.
+    async fn open(&self, hello: &AgentHello) -> Result<i64, Refusal> {
+        let refused = |message: String| Refusal::NotNow { message };
+        self.fleet.ready().await;
+        let _turn = self.opening.acquire().await.map_err(|error| refused(error.to_string()))?;
+        let opening = Box::pin(self.fleet.nodes().opening(hello));
+        opening.await.map_err(|error| refused(error.to_string()))
     }
 
     /// Ends when every session has ended.
@@ -88,7 +104,9 @@ impl AgentConnections {
                     tokio::select! {
                         () = self.stop.cancelled() => {}
                         () = outbox.closed() => {}
-                        () = self.store(&agent, &states) => {}
+                        // Most of what a session has to say takes less room than this, and most of
+                        // the time it says nothing.
+                        () = Box::pin(self.store(&agent, &states)) => {}
                     }
                 }
                 Some(Ok(message)) => {
@@ -100,7 +118,7 @@ impl AgentConnections {
                 None => break "it closed its connection".to_owned(),
             }
         };
-        self.gone(&agent, epoch, &why).await;
+        Box::pin(self.gone(&agent, epoch, &why)).await;
     }
 
     /// Takes one message in; the reason, if it was the last.

@@ -15,9 +15,16 @@ use tokio_util::sync::CancellationToken;
 
 #[derive(Debug, Default)]
 pub struct Outbox {
-    pending: Mutex<Pending>,
+    waiting: Mutex<Waiting>,
     changed: Notify,
     ended: CancellationToken,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// Nothing for most agents, most of the time.
+    pending: Option<Box<Pending>>,
+    closed: bool,
 }
 
 #[derive(Debug, Default)]
@@ -37,7 +44,6 @@ struct Pending {
     execs: IndexMap<String, ExecOrder>,
     /// Questions of which all but the newest few are void: who asked does not wait any more.
     loads: Vec<LoadRequest>,
-    closed: bool,
 }
 
 /// Questions about the load that wait for an agent to read them.
@@ -55,7 +61,8 @@ impl Outbox {
     /// Leaves messages for the agent.
     pub fn push(&self, messages: impl IntoIterator<Item = ServerMessage>) {
         {
-            let mut pending = self.pending.lock();
+            let mut waiting = self.waiting.lock();
+            let pending = waiting.pending.get_or_insert_default();
             for message in messages {
                 pending.push(message);
             }
@@ -65,7 +72,7 @@ impl Outbox {
 
     /// Ends the session: what is pending is not sent any more.
     pub fn close(&self) {
-        self.pending.lock().closed = true;
+        self.waiting.lock().closed = true;
         self.ended.cancel();
         self.changed.notify_one();
     }
@@ -80,12 +87,12 @@ impl Outbox {
         loop {
             let changed = self.changed.notified();
             {
-                let mut pending = self.pending.lock();
-                if pending.closed {
+                let mut waiting = self.waiting.lock();
+                if waiting.closed {
                     return None;
                 }
-                let messages = pending.take();
-                if !messages.is_empty() {
+                let messages = waiting.pending.take().map(|pending| pending.into_messages());
+                if let Some(messages) = messages.filter(|messages| !messages.is_empty()) {
                     return Some(messages);
                 }
             }
@@ -133,16 +140,16 @@ impl Pending {
         }
     }
 
-    fn take(&mut self) -> Vec<ServerMessage> {
-        let hello = self.hello.take().map(Message::Hello);
-        let set = self.set.take().map(Message::Set);
-        let updates = std::mem::take(&mut self.updates).into_values();
+    fn into_messages(mut self) -> Vec<ServerMessage> {
         let dependencies = self.take_dependencies().map(Message::Dependencies);
-        let logs = std::mem::take(&mut self.logs).into_iter();
+        let hello = self.hello.map(Message::Hello);
+        let set = self.set.map(Message::Set);
+        let updates = self.updates.into_values();
+        let logs = self.logs.into_iter();
         let logs = logs.flat_map(|(stream, orders)| orders.messages(stream));
-        let files = std::mem::take(&mut self.files).into_values().map(Message::Files);
-        let execs = std::mem::take(&mut self.execs).into_values().map(Message::Exec);
-        let loads = std::mem::take(&mut self.loads).into_iter().map(Message::Load);
+        let files = self.files.into_values().map(Message::Files);
+        let execs = self.execs.into_values().map(Message::Exec);
+        let loads = self.loads.into_iter().map(Message::Load);
         let messages = hello.into_iter().chain(dependencies).chain(set).chain(updates);
         let messages = messages.chain(files).chain(logs).chain(execs).chain(loads);
         messages.map(|message| ServerMessage { message: Some(message) }).collect()
@@ -317,8 +324,7 @@ mod tests {
             async move { (outbox.next().await, outbox.next().await) }
         });
         outbox.push([unassign("a")]);
-        while std::sync::Arc::strong_count(&outbox) > 1 && !outbox.pending.lock().updates.is_empty()
-        {
+        while std::sync::Arc::strong_count(&outbox) > 1 && outbox.waiting.lock().pending.is_some() {
             tokio::task::yield_now().await;
         }
         outbox.close();

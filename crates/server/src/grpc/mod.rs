@@ -2,4 +2,5 @@
 pub mod commands;
 pub mod hub;
 pub mod identity;
+pub mod reflection;
 pub mod routes;

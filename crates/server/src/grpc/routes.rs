@@ -1,8 +1,9 @@
 //! The services of gRPC on one port.
 use super::hub::HubService;
 use super::identity::IdentityService;
+use super::reflection;
 use crate::api::Front;
-use crate::{Connections, Error, mesh};
+use crate::{Connections, mesh};
 use orrery_fleet::Fleet;
 use orrery_fleet::agents::grpc::AgentService;
 use orrery_fleet::commander::grpc::CommanderService;
@@ -20,11 +21,7 @@ pub fn all(
     connections: &Connections,
     fleet: Arc<Fleet>,
     (mesh, stop): (&Mesh, &CancellationToken),
-) -> Result<axum::Router, Error> {
-    let reflection = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(orrery_proto::FILE_DESCRIPTOR_SET)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()?;
+) -> axum::Router {
     let (health_reporter, health) = tonic_health::server::health_reporter();
     let serving = async move {
         health_reporter.set_serving::<HubServer<HubService>>().await;
@@ -38,9 +35,9 @@ pub fn all(
         .add_service(CommanderService::server(connections.commanders.clone()))
         .add_service(PeerService::server(fleet))
         .add_service(health)
-        .add_service(reflection);
+        .add_service(reflection::service());
     mesh::serve(&mut routes, mesh, stop);
-    Ok(routes.routes().into_axum_router())
+    routes.routes().into_axum_router()
 }
 
 /// Joining and renewing, outside of what is for people.
