@@ -41,6 +41,7 @@ mod watch;
 mod wire;
 mod write;
 
+use crate::browsers::is_grpc;
 use crate::gate::Gate;
 use crate::identity::Guard;
 use crate::metrics::Metrics;
@@ -122,8 +123,7 @@ pub fn router(
 
 /// What is at no path that we know. Callers of gRPC are answered in their own language.
 pub async fn unknown(headers: HeaderMap) -> Response {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    if kind.is_some_and(|kind| kind.starts_with("application/grpc")) {
+    if is_grpc(&headers) {
         return tonic::Status::unimplemented("there is no such service").into_http();
     }
     Failure::unknown_path().into_response()
@@ -132,6 +132,11 @@ pub async fn unknown(headers: HeaderMap) -> Response {
 /// What somebody is told who has not proven who they are.
 pub fn unauthorized() -> Response {
     Failure::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized").into_response()
+}
+
+/// What somebody is told who is turned away at the door.
+pub fn forbidden(why: String) -> Response {
+    Failure::new(StatusCode::FORBIDDEN, "Forbidden", why).into_response()
 }
 
 async fn dispatch(State(rest): State<Arc<Rest>>, request: Request) -> Response {

@@ -3,6 +3,7 @@
 mod access;
 mod audit;
 mod bad_clients;
+mod browsers;
 mod clients;
 mod discovery;
 mod each;
