@@ -150,6 +150,7 @@ fn span(caller: &Caller, asked: &Asked) -> tracing::Span {
         "request",
         transport = caller.transport.as_str(),
         user = caller.subject().0,
+        impersonated = caller.impersonated().map(|(whom, _)| whom.name),
         peer = caller.peer.address.map(tracing::field::display),
         user_agent = caller.peer.user_agent,
         verb = asked.verb,

@@ -39,6 +39,9 @@ pub async fn proven<B>(
     request: &mut axum::http::Request<B>,
 ) -> Result<Option<Proof>, Box<Response>> {
     access.ready().await;
+    if is_grpc(request.headers()) && crate::rest::impersonates(request.headers()) {
+        return Err(not_as_another(gate, request));
+    }
     let peer = request.extensions().get::<Peer>();
     let identity = peer.and_then(|peer| peer.identity.as_ref());
     if let Some(over) = identity.and_then(|identity| access.over(identity)) {
@@ -88,4 +91,11 @@ fn refused<B>(gate: &Gate, request: &axum::http::Request<B>, reason: &str) -> Bo
             .into_http::<Body>(),
         false => crate::rest::unauthorized(),
     })
+}
+
+/// Whoever believes that they ask as another must not be answered as themselves.
+fn not_as_another<B>(gate: &Gate, request: &axum::http::Request<B>) -> Box<Response> {
+    let reason = "asking as somebody else (Impersonate-User and the like) is for REST only: calls of gRPC are their caller's own";
+    gate.refused(request, StatusCode::NOT_IMPLEMENTED, reason);
+    Box::new(tonic::Status::unimplemented(reason).into_http::<Body>())
 }

@@ -25,6 +25,7 @@ mod failure;
 pub mod fuzzing;
 mod gated;
 mod health;
+mod impersonation;
 mod metrics;
 mod openapi;
 mod patching;
@@ -56,6 +57,7 @@ use catalog::Catalog;
 use discovery::Discovery;
 use failure::Failure;
 pub use gated::verb;
+pub use impersonation::is_wanted as impersonates;
 use openapi::OpenApi;
 use orrery_access::Access;
 use orrery_fleet::middleware::Peer;
@@ -273,7 +275,7 @@ impl Rest {
         let language = body::language(request.headers())?;
         let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
         let asked = body::value(language, &body::read(request.into_body()).await?)?;
-        let value = review.answer(&self.guard.of(peer.subject()), &asked)?;
+        let value = review.answer(&self.guard.of(peer.subject()), &peer, &asked)?;
         Ok(render::answer(StatusCode::CREATED, form, &value, &[]))
     }
 }
