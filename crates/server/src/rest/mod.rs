@@ -120,7 +120,7 @@ pub fn router(
         .layer(axum::middleware::from_fn(access::only_known))
         .layer(gated)
         .with_state(rest);
-    Ok(routes.merge(health::router(hub)))
+    Ok(routes.merge(health::router(hub.store().clone())))
 }
 
 /// What is at no path that we know. Callers of gRPC are answered in their own language.
