@@ -4,9 +4,13 @@ use crate::role::Role;
 
 /// Members may do everything. It cannot be bound away, so nobody locks themselves out.
 pub const ADMINS: &str = "orrery:admins";
+/// How those are called of whom nothing is known.
+const ANONYMOUS: &str = "system:anonymous";
 /// Everybody who is known.
 const AUTHENTICATED: &str = "system:authenticated";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// Everybody who is a person, or a program that acts for one.
+const USERS: &str = "orrery:user";
 
 /// How a subject was proven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +20,8 @@ pub enum KnownBy {
     Certificate,
     Token,
     Oidc,
+    /// Somebody else, who may ask as this one, said so.
+    Impersonation,
     /// An encrypted connection without any proof.
     Nothing,
 }
@@ -27,6 +33,7 @@ impl KnownBy {
             Self::Certificate => "certificate",
             Self::Token => "token",
             Self::Oidc => "oidc",
+            Self::Impersonation => "impersonation",
             Self::Nothing => "nothing",
         }
     }
@@ -55,7 +62,7 @@ impl Subject {
 
     fn nobody(known_by: KnownBy) -> Self {
         let groups = vec![UNAUTHENTICATED.to_owned()];
-        Self { name: "system:anonymous".to_owned(), groups, role: None, known_by }
+        Self { name: ANONYMOUS.to_owned(), groups, role: None, known_by }
     }
 
     /// From a certificate that a handshake has verified. One that names no peer of ours is nobody's.
@@ -76,9 +83,22 @@ impl Subject {
 
     /// A person who was proven by other means than a certificate.
     pub fn person(name: String, groups: Vec<String>, known_by: KnownBy) -> Self {
-        let own = ["orrery:user".to_owned(), AUTHENTICATED.to_owned()];
+        let own = [USERS.to_owned(), AUTHENTICATED.to_owned()];
         let groups = groups.into_iter().chain(own).collect();
         Self { name, groups, role: Some(Role::User), known_by }
+    }
+
+    /// Somebody as whom another asks. Whoever is known is in the groups of those who are known, named or not;
+    /// nobody is in none but those that are named.
+    pub fn impersonated(name: String, groups: Vec<String>) -> Self {
+        let known_by = KnownBy::Impersonation;
+        if name == ANONYMOUS {
+            let own = Self::nobody(known_by).groups;
+            let groups = own.into_iter().chain(groups.into_iter().filter(|g| g != UNAUTHENTICATED));
+            return Self { groups: groups.collect(), ..Self::nobody(known_by) };
+        }
+        let own = |group: &String| group == USERS || group == AUTHENTICATED;
+        Self::person(name, groups.into_iter().filter(|group| !own(group)).collect(), known_by)
     }
 
     pub fn is_in(&self, group: &str) -> bool {

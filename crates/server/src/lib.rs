@@ -14,6 +14,7 @@
 mod api;
 mod audit;
 mod backup;
+mod browsers;
 mod connection;
 mod error;
 mod gate;

@@ -1,6 +1,7 @@
 //! Putting it together.
 use crate::api::{Front, HubApi};
 use crate::audit::{self, Audit};
+use crate::browsers::Browsers;
 use crate::error::Error;
 use crate::gate::{self, Gate};
 use crate::grpc::commands::Commands;
@@ -52,6 +53,7 @@ pub struct Server {
     advertise: Option<String>,
     peers: Peers,
     listener: Listener,
+    browsers: Browsers,
     drivers: Option<DriversPort>,
     orphans: OrphanTiming,
     storage: Option<storage::Bound>,
@@ -72,6 +74,7 @@ impl Server {
     pub async fn open(options: ServerOptions) -> Result<Self, Error> {
         let files = Identities::files(&options.tls)?;
         let tcp = bind(&options, files.is_some() || options.identity.own)?;
+        let browsers = browsers(&options);
         let metrics = Arc::new(Metrics::new());
         let limits = options.operations.limits.clone();
         let connections = ConnectionLimits::new(&limits, &mut metrics.registry());
@@ -119,6 +122,7 @@ impl Server {
             advertise,
             peers,
             listener,
+            browsers,
             drivers,
             orphans,
             storage,
@@ -213,7 +217,7 @@ impl Server {
         let router = router.reset_fallback().merge(rest).fallback(rest::unknown);
         let proven = (access.clone(), gate.clone());
         let check = axum::middleware::from_fn_with_state(proven, authenticate);
-        let services = Services::new(router.layer(check), hub, access.clone(), gate);
+        let services = Services::new(router.layer(check), hub, access.clone(), gate, self.browsers);
         let listener = self.listener.guarded(access);
         let (store, engine) = (self.store, self.engine);
         tasks.spawn("listener", OnEnd::StopAll, async move {
@@ -271,6 +275,15 @@ fn bind(options: &ServerOptions, encrypted: bool) -> Result<TcpListener, Error> 
         tracing::warn!(%address, "without certificates everybody who reaches this port can do everything");
     }
     port::open(address).map_err(|cause| Error::Listen { address, cause })
+}
+
+/// What is asked of requests where connections are plain. Who takes them from other machines too has said that
+/// the network is safe, and which names the server has there nobody knows here.
+fn browsers(options: &ServerOptions) -> Browsers {
+    match options.listen.ip().is_loopback() && !options.allow_plain {
+        true => Browsers::on_loopback(options.advertise.as_deref()),
+        false => Browsers::beyond_loopback(),
+    }
 }
 
 /// What ends with the process needs no key that outlives it.

@@ -1,10 +1,11 @@
 //! What a listener serves: everything by the router, and the calls that programs make most on a shorter way.
+use crate::browsers::{Browsers, is_grpc};
 use crate::gate::Gate;
 use crate::grpc::hub::HubService;
 use crate::identity::{Ending, proven};
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Method, Request, Response, header};
+use axum::http::{Method, Request, Response, StatusCode};
 use futures::future::BoxFuture;
 use http_body_util::Either;
 use hyper::body::Incoming;
@@ -23,6 +24,7 @@ const HUB: &str = "/orrery.hub.v1.Hub/";
 pub struct Services {
     router: Router,
     hub: Arc<Hub>,
+    browsers: Browsers,
 }
 
 struct Hub {
@@ -35,8 +37,15 @@ struct Hub {
 type Answer = Either<tonic::body::Body, Body>;
 
 impl Services {
-    pub fn new(router: Router, service: HubServer<HubService>, access: Access, gate: Gate) -> Self {
-        Self { router, hub: Arc::new(Hub { service, access, gate }) }
+    /// `browsers` is asked about what comes over plain connections.
+    pub fn new(
+        router: Router,
+        service: HubServer<HubService>,
+        access: Access,
+        gate: Gate,
+        browsers: Browsers,
+    ) -> Self {
+        Self { router, hub: Arc::new(Hub { service, access, gate }), browsers }
     }
 
     /// The same for the one at the other end of a connection.
@@ -46,6 +55,12 @@ impl Services {
 
     async fn call(self, mut request: Request<Incoming>, peer: &Peer) -> Response<Answer> {
         request.extensions_mut().insert(peer.clone());
+        if !peer.encrypted
+            && let Some(why) = self.browsers.refuses(&request)
+        {
+            self.hub.gate.refused(&request, StatusCode::FORBIDDEN, &why);
+            return forbidden(&request, why).map(Either::Right);
+        }
         if !is_hub_call(&request) {
             return self.routed(request, peer).await;
         }
@@ -75,11 +90,17 @@ impl Services {
     }
 }
 
+fn forbidden<B>(request: &Request<B>, why: String) -> Response<Body> {
+    match is_grpc(request.headers()) {
+        true => tonic::Status::permission_denied(why).into_http(),
+        false => crate::rest::forbidden(why),
+    }
+}
+
 fn is_hub_call<B>(request: &Request<B>) -> bool {
-    let kind = request.headers().get(header::CONTENT_TYPE);
     request.method() == Method::POST
         && request.uri().path().starts_with(HUB)
-        && kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
+        && is_grpc(request.headers())
 }
 
 /// Whether the one who asks is anybody.

@@ -103,6 +103,12 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Which life of the data this is; constant while open.
     fn incarnation(&self) -> Incarnation;
 
+    /// Whether it still takes commits, as far as it knows without trying; if not, why it has stopped. Only
+    /// opening it again helps then.
+    fn health(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// A revision not older than any commit that wrote under `prefix` and was acknowledged before
     /// this call, and which a watch on `prefix` reaches without further commits.
     async fn current(&self, prefix: &str) -> Result<Revision, Error>;

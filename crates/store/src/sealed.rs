@@ -87,6 +87,10 @@ impl Engine for Sealed {
         self.inner.incarnation()
     }
 
+    fn health(&self) -> Result<(), Error> {
+        self.inner.health()
+    }
+
     async fn current(&self, prefix: &str) -> Result<Revision, Error> {
         self.inner.current(prefix).await
     }

@@ -18,5 +18,5 @@ pub mod senders;
 
 pub use hello::Refusal;
 pub use outbox::Outbox;
-pub use peer::Peer;
+pub use peer::{Impersonation, Peer};
 pub use senders::Senders;

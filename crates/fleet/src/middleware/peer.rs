@@ -1,5 +1,6 @@
 //! Who is at the other end of a connection.
 use orrery_pki::{Identity, Role, Subject};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 /// A connected peer, as its transport knows it.
@@ -12,11 +13,21 @@ pub struct Peer {
     pub encrypted: bool,
     /// Who it is by a token, which counts more than the certificate of the connection.
     pub login: Option<Subject>,
+    /// Set where the login is somebody as whom the peer asks, and not the peer itself.
+    pub impersonation: Option<Box<Impersonation>>,
     pub address: Option<SocketAddr>,
     /// What its program calls itself; empty when it does not say.
     pub user_agent: String,
     /// The trace that the request at hand belongs to; empty without one.
     pub trace_parent: String,
+}
+
+/// Who it is that asks as somebody else, and what was said of that one beside the name and the groups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Impersonation {
+    pub asker: Subject,
+    pub uid: String,
+    pub extra: BTreeMap<String, Vec<String>>,
 }
 
 /// Bytes of what a program calls itself that are kept.
@@ -60,7 +71,21 @@ impl Peer {
         }
     }
 
-    /// Whom its requests come from.
+    /// Who sends its requests, whoever they are for.
+    pub fn asker(&self) -> Subject {
+        match &self.impersonation {
+            Some(impersonation) => impersonation.asker.clone(),
+            None => self.subject(),
+        }
+    }
+
+    /// The same peer, asking as somebody else.
+    #[must_use]
+    pub fn asking_as(self, subject: Subject, impersonation: Impersonation) -> Self {
+        Self { login: Some(subject), impersonation: Some(Box::new(impersonation)), ..self }
+    }
+
+    /// For whom its requests are: what that one may do is done.
     pub fn subject(&self) -> Subject {
         match (&self.login, &self.identity) {
             (Some(login), _) => login.clone(),

@@ -1,6 +1,8 @@
 //! One line of the audit log.
 use crate::gate::{Asked, Caller};
+use orrery_pki::Subject;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Empty fields are left out.
@@ -12,6 +14,9 @@ pub struct Record {
     user: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     groups: Vec<String>,
+    /// As whom they asked, where that is somebody else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    impersonated_user: Option<Impersonated>,
     #[serde(skip_serializing_if = "String::is_empty")]
     address: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -42,6 +47,23 @@ pub struct Record {
     missed: u64,
 }
 
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+struct Impersonated {
+    name: String,
+    groups: Vec<String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    uid: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    extra: BTreeMap<String, Vec<String>>,
+}
+
+impl Impersonated {
+    fn of(caller: &Caller) -> Option<Self> {
+        let (Subject { name, groups, .. }, whom) = caller.impersonated()?;
+        Some(Self { name, groups, uid: whom.uid.clone(), extra: whom.extra.clone() })
+    }
+}
+
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
@@ -55,6 +77,7 @@ impl Record {
             time,
             user,
             groups,
+            impersonated_user: Impersonated::of(caller),
             address: caller.peer.address.map(|address| address.to_string()).unwrap_or_default(),
             user_agent: caller.peer.user_agent.clone(),
             transport: caller.transport.as_str(),

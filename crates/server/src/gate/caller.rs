@@ -1,5 +1,6 @@
 //! Who asks, and which way.
-use orrery_fleet::middleware::Peer;
+use orrery_fleet::middleware::{Impersonation, Peer};
+use orrery_pki::Subject;
 
 /// The way by which a request came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +42,13 @@ impl Caller {
 
     /// Its name and groups.
     pub fn subject(&self) -> (String, Vec<String>) {
-        let subject = self.peer.subject();
+        let subject = self.peer.asker();
         (subject.name, subject.groups)
+    }
+
+    /// As whom it asks, where that is somebody else.
+    pub fn impersonated(&self) -> Option<(Subject, &Impersonation)> {
+        let impersonation = self.peer.impersonation.as_deref()?;
+        Some((self.peer.subject(), impersonation))
     }
 }

@@ -15,8 +15,10 @@ pub use caller::{Caller, Transport};
 pub use connects::connects;
 
 use crate::audit::{Audit, Record, Sparing};
+use crate::browsers::is_grpc;
 use crate::limits::{Ledger, Taken};
 use crate::metrics::{RequestMetrics, Watching};
+use axum::http::StatusCode;
 use orrery_hub::{Clock, Error};
 use parking_lot::Mutex;
 use std::future::Future;
@@ -27,7 +29,6 @@ use tracing::Instrument as _;
 
 /// A client that went away before it was answered; the number is a custom of HTTP servers.
 const CLIENT_GONE: u16 = 499;
-const UNAUTHORIZED: u16 = 401;
 
 /// Cheap to clone.
 #[derive(Clone)]
@@ -54,23 +55,22 @@ impl Gate {
         Self { inner: Arc::new(Inner { requests, ledger, audit, sparing, clock }) }
     }
 
-    /// Counts a request whose proof is not good, and writes it down: in the log, and in the audit log,
-    /// both sparingly.
-    pub fn refused<T>(&self, request: &axum::http::Request<T>, reason: &str) {
-        let grpc = request.headers().get("content-type");
-        let grpc = grpc.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
+    /// Counts a request that is turned away at the door, such as one whose proof is not good, and writes it
+    /// down: in the log, and in the audit log, both sparingly.
+    pub fn refused<T>(&self, request: &axum::http::Request<T>, code: StatusCode, reason: &str) {
+        let (grpc, code) = (is_grpc(request.headers()), code.as_u16());
         let transport = if grpc { Transport::Grpc } else { Transport::Rest };
         let caller = Caller::of(transport, request);
         let verb = if grpc { "call" } else { crate::rest::verb(request.method()) };
         let asked = Asked::path(verb, request.uri().path());
         self.inner.requests.began(transport);
-        self.inner.requests.ended(transport, &asked, UNAUTHORIZED, Duration::ZERO);
+        self.inner.requests.ended(transport, &asked, code, Duration::ZERO);
         let from = caller.peer.address;
         let address = from.map(|address| address.ip());
         let Some(missed) = self.inner.sparing.lock().admit(address, Instant::now()) else { return };
         tracing::warn!(address = ?from, path = asked.path, reason, missed, "refused");
         if self.inner.audit.is_on() {
-            let record = Record::new(&caller, &asked, UNAUTHORIZED, Duration::ZERO, self.time());
+            let record = Record::new(&caller, &asked, code, Duration::ZERO, self.time());
             self.inner.audit.record(record.because(reason, missed));
         }
     }
@@ -150,6 +150,7 @@ fn span(caller: &Caller, asked: &Asked) -> tracing::Span {
         "request",
         transport = caller.transport.as_str(),
         user = caller.subject().0,
+        impersonated = caller.impersonated().map(|(whom, _)| whom.name),
         peer = caller.peer.address.map(tracing::field::display),
         user_agent = caller.peer.user_agent,
         verb = asked.verb,

@@ -1,9 +1,10 @@
 //! Who asks, where a token says so; and nobody whose identity is disabled, or whose proof has ended.
 use super::ending::{Ending, Proof};
+use crate::browsers::is_grpc;
 use crate::gate::Gate;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use orrery_access::Access;
@@ -38,6 +39,9 @@ pub async fn proven<B>(
     request: &mut axum::http::Request<B>,
 ) -> Result<Option<Proof>, Box<Response>> {
     access.ready().await;
+    if is_grpc(request.headers()) && crate::rest::impersonates(request.headers()) {
+        return Err(not_as_another(gate, request));
+    }
     let peer = request.extensions().get::<Peer>();
     let identity = peer.and_then(|peer| peer.identity.as_ref());
     if let Some(over) = identity.and_then(|identity| access.over(identity)) {
@@ -81,11 +85,17 @@ fn bearer(headers: &HeaderMap) -> Bearer {
 
 /// The same for every reason: whoever has no proof learns nothing.
 fn refused<B>(gate: &Gate, request: &axum::http::Request<B>, reason: &str) -> Box<Response> {
-    gate.refused(request, reason);
-    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    Box::new(match kind.is_some_and(|kind| kind.starts_with("application/grpc")) {
+    gate.refused(request, StatusCode::UNAUTHORIZED, reason);
+    Box::new(match is_grpc(request.headers()) {
         true => tonic::Status::unauthenticated("the proof of who you are is not good here")
             .into_http::<Body>(),
         false => crate::rest::unauthorized(),
     })
+}
+
+/// Whoever believes that they ask as another must not be answered as themselves.
+fn not_as_another<B>(gate: &Gate, request: &axum::http::Request<B>) -> Box<Response> {
+    let reason = "asking as somebody else (Impersonate-User and the like) is for REST only: calls of gRPC are their caller's own";
+    gate.refused(request, StatusCode::NOT_IMPLEMENTED, reason);
+    Box::new(tonic::Status::unimplemented(reason).into_http::<Body>())
 }

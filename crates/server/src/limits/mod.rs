@@ -187,12 +187,13 @@ pub fn key(peer: &Peer) -> String {
     if peer.login.is_none() && peer.identity.is_none() {
         return address();
     }
-    let subject = peer.subject();
+    // Whoever asks as many others is still one.
+    let subject = peer.asker();
     match subject.known_by {
         KnownBy::Certificate | KnownBy::Token | KnownBy::Oidc => {
             format!("{} {}", subject.role.map_or("", Role::as_str), subject.name)
         }
-        KnownBy::Plain | KnownBy::Nothing => address(),
+        KnownBy::Plain | KnownBy::Impersonation | KnownBy::Nothing => address(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Requests of the dialect at the gate.
 use super::Rest;
 use super::failure::Failure;
+use super::impersonation;
 use super::path::{self, Target};
 use super::query::Query;
 use crate::gate::{Asked, Caller, Transport, status_code};
@@ -19,7 +20,8 @@ use tracing::Instrument as _;
 pub struct About(pub ObjectName);
 
 /// Lets requests through the gate.
-pub async fn gated(State(rest): State<Arc<Rest>>, request: Request, next: Next) -> Response {
+pub async fn gated(State(rest): State<Arc<Rest>>, mut request: Request, next: Next) -> Response {
+    let may_ask = impersonation::apply(&rest.guard, &mut request);
     let caller = Caller::of(Transport::Rest, &request);
     let asked = asked(&rest, &request);
     let watched = (asked.verb == "watch").then(|| asked.kind.clone());
@@ -27,6 +29,10 @@ pub async fn gated(State(rest): State<Arc<Rest>>, request: Request, next: Next) 
         Ok(visit) => visit,
         Err(error) => return refused(error),
     };
+    if let Err(failure) = may_ask {
+        visit.leave(failure.code.as_u16());
+        return failure.into_response();
+    }
     let watching = watched.map(|kind| rest.gate.watching(&caller, &kind)).transpose();
     let watching = match watching {
         Ok(watching) => watching,

@@ -25,6 +25,7 @@ mod failure;
 pub mod fuzzing;
 mod gated;
 mod health;
+mod impersonation;
 mod metrics;
 mod openapi;
 mod patching;
@@ -41,6 +42,7 @@ mod watch;
 mod wire;
 mod write;
 
+use crate::browsers::is_grpc;
 use crate::gate::Gate;
 use crate::identity::Guard;
 use crate::metrics::Metrics;
@@ -55,6 +57,7 @@ use catalog::Catalog;
 use discovery::Discovery;
 use failure::Failure;
 pub use gated::verb;
+pub use impersonation::is_wanted as impersonates;
 use openapi::OpenApi;
 use orrery_access::Access;
 use orrery_fleet::middleware::Peer;
@@ -117,13 +120,12 @@ pub fn router(
         .layer(axum::middleware::from_fn(access::only_known))
         .layer(gated)
         .with_state(rest);
-    Ok(routes.merge(health::router(hub)))
+    Ok(routes.merge(health::router(hub.store().clone())))
 }
 
 /// What is at no path that we know. Callers of gRPC are answered in their own language.
 pub async fn unknown(headers: HeaderMap) -> Response {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    if kind.is_some_and(|kind| kind.starts_with("application/grpc")) {
+    if is_grpc(&headers) {
         return tonic::Status::unimplemented("there is no such service").into_http();
     }
     Failure::unknown_path().into_response()
@@ -132,6 +134,11 @@ pub async fn unknown(headers: HeaderMap) -> Response {
 /// What somebody is told who has not proven who they are.
 pub fn unauthorized() -> Response {
     Failure::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized").into_response()
+}
+
+/// What somebody is told who is turned away at the door.
+pub fn forbidden(why: String) -> Response {
+    Failure::new(StatusCode::FORBIDDEN, "Forbidden", why).into_response()
 }
 
 async fn dispatch(State(rest): State<Arc<Rest>>, request: Request) -> Response {
@@ -268,7 +275,7 @@ impl Rest {
         let language = body::language(request.headers())?;
         let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
         let asked = body::value(language, &body::read(request.into_body()).await?)?;
-        let value = review.answer(&self.guard.of(peer.subject()), &asked)?;
+        let value = review.answer(&self.guard.of(peer.subject()), &peer, &asked)?;
         Ok(render::answer(StatusCode::CREATED, form, &value, &[]))
     }
 }

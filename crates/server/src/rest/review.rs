@@ -2,6 +2,7 @@
 use super::access::{self, Attributes};
 use super::failure::Failure;
 use crate::identity::Guard;
+use orrery_fleet::middleware::Peer;
 use serde_json::{Value, json};
 
 const AUTHORIZATION: &str = "authorization.k8s.io/v1";
@@ -49,7 +50,7 @@ impl Review {
     }
 
     /// The question with its answer in it.
-    pub fn answer(self, guard: &Guard, asked: &Value) -> Result<Value, Failure> {
+    pub fn answer(self, guard: &Guard, peer: &Peer, asked: &Value) -> Result<Value, Failure> {
         self.check(asked)?;
         let spec = asked.get("spec").cloned().unwrap_or_else(|| json!({}));
         let status = match self {
@@ -64,10 +65,7 @@ impl Review {
                     "resourceRules": resources, "nonResourceRules": others, "incomplete": false,
                 })
             }
-            Self::Subject => {
-                let subject = guard.subject();
-                json!({ "userInfo": { "username": subject.name, "groups": subject.groups } })
-            }
+            Self::Subject => json!({ "userInfo": user_info(peer) }),
         };
         let mut answer = json!({
             "apiVersion": self.group_version(), "kind": self.kind(), "metadata": {},
@@ -96,4 +94,18 @@ impl Review {
         }
         Ok(())
     }
+}
+
+fn user_info(peer: &Peer) -> Value {
+    let subject = peer.subject();
+    let mut info = json!({ "username": subject.name, "groups": subject.groups });
+    if let Some(said) = &peer.impersonation {
+        if !said.uid.is_empty() {
+            info["uid"] = json!(said.uid);
+        }
+        if !said.extra.is_empty() {
+            info["extra"] = json!(said.extra);
+        }
+    }
+    info
 }

@@ -383,6 +383,8 @@ async fn kubectl_asks_what_it_may_do() {
     if 28 <= k.minor {
         assert!(k.good(&["auth", "whoami"]).await.contains("system:anonymous"));
     }
+    k.run(&["--as=bob", "auth", "can-i", "delete", "workloads"]).await.bad("");
+    k.run(&["--as=bob", "get", "nodes"]).await.bad("user \"bob\" cannot list nodes");
     assert!(k.good(&["get", "ns"]).await.contains("Active"));
     k.good(&["label", "ns", "default", "team=a"]).await;
     assert!(

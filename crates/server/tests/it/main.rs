@@ -3,12 +3,14 @@
 mod access;
 mod audit;
 mod bad_clients;
+mod browsers;
 mod clients;
 mod discovery;
 mod each;
 mod encrypted;
 mod errors;
 mod giving;
+mod impersonation;
 mod joining;
 mod kube_rs;
 mod kubectl;

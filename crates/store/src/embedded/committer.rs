@@ -52,8 +52,6 @@ pub(super) struct Committer {
     sum: Sum,
     /// What the tables say of some keys. Nobody else writes there.
     known: Heads,
-    /// Why writing stopped, once it has.
-    failure: Option<Arc<str>>,
 }
 
 impl Committer {
@@ -65,8 +63,7 @@ impl Committer {
         standing: &Standing,
     ) -> Result<thread::JoinHandle<()>, OpenError> {
         let Standing { head, sum, .. } = *standing;
-        let committer =
-            Self { tables, watermark, shared, head, sum, known: Heads::new(), failure: None };
+        let committer = Self { tables, watermark, shared, head, sum, known: Heads::new() };
         thread::Builder::new()
             .name("store-committer".to_owned())
             .spawn(move || committer.run(requests))
@@ -83,7 +80,7 @@ impl Committer {
 
     fn serve(&mut self, group: Vec<Request>) {
         let before = self.head;
-        let outcome = match &self.failure {
+        let outcome = match self.shared.failure.get() {
             Some(reason) => Err(Error::Unavailable { reason: Arc::clone(reason) }),
             None => self.commit(&group),
         };
@@ -146,9 +143,9 @@ impl Committer {
     /// Takes no more writes: what the disk holds now is not known until it was opened again.
     fn stop(&mut self, cause: &str) -> Error {
         tracing::error!(cause, "the store takes no more writes until it is opened again");
-        let reason: Arc<str> = format!("{cause}; restart when the disk is in order").into();
-        self.failure = Some(Arc::clone(&reason));
-        Error::Unavailable { reason }
+        let reason = || format!("{cause}; restart when the disk is in order").into();
+        let reason = self.shared.failure.get_or_init(reason);
+        Error::Unavailable { reason: Arc::clone(reason) }
     }
 }
 

@@ -36,7 +36,7 @@ mod watermark;
 
 use std::{
     path::Path,
-    sync::{Arc, Weak},
+    sync::{Arc, OnceLock, Weak},
     time::Duration,
 };
 
@@ -94,6 +94,8 @@ struct Shared {
     tables: RwLock<Option<Arc<Tables>>>,
     feed: Feed,
     counters: Counters,
+    /// Why writing stopped, once it has. Written by the committer.
+    failure: OnceLock<Arc<str>>,
     /// One compaction at a time, and how far they came.
     compacting: tokio::sync::Mutex<compaction::Progress>,
 }
@@ -131,6 +133,7 @@ impl Embedded {
             tables: RwLock::new(Some(Arc::clone(&tables))),
             feed: Feed::new(state.head),
             counters: Counters::default(),
+            failure: OnceLock::new(),
             compacting: tokio::sync::Mutex::default(),
         });
         let (queue, requests) = mpsc::channel(QUEUE);
@@ -176,6 +179,13 @@ impl Embedded {
 impl Engine for Embedded {
     fn incarnation(&self) -> Incarnation {
         self.incarnation
+    }
+
+    fn health(&self) -> Result<(), Error> {
+        match self.shared.failure.get() {
+            Some(reason) => Err(Error::Unavailable { reason: Arc::clone(reason) }),
+            None => Ok(()),
+        }
     }
 
     async fn current(&self, _prefix: &str) -> Result<Revision, Error> {

@@ -95,6 +95,10 @@ async fn child() {
     let writers = (0..WRITERS).map(|writer| work(Arc::clone(&engine), writer, acknowledge));
     let failures = futures::future::join_all(writers).await;
     say(&format!("failed {}", failures[0]));
+    say(&format!(
+        "health {}",
+        engine.health().map_or_else(|error| error.to_string(), |()| "good".into())
+    ));
     let read = next(engine.as_ref(), 0).await - 1;
     say(&format!("read {read}"));
     let asked = std::io::stdin().lines().next();

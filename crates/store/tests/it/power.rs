@@ -93,6 +93,7 @@ async fn check(fault: Fault, reason: &str) {
     let failed = heard(&mut working, "failed");
     assert!(failed.starts_with("the store takes no writes: "), "{failed}");
     assert!(failed.contains(reason), "{failed}");
+    assert_eq!(heard(&mut working, "health"), failed, "whoever asks is told the same");
     let read: u32 = heard(&mut working, "read").parse().expect("a number");
     assert!(working.acknowledged[0] <= read, "what was acknowledged can be read");
     disk.fail(Fault::None);
