@@ -95,7 +95,7 @@ fn python_grpcio_calls_python_grpcio_through_the_proxy() {
 #[test]
 fn python_grpcio_calls_a_csi_driver_on_its_socket() {
     let home = Home::new();
-    let socket = home.path("csi, of host 1.sock");
+    let socket = home.path("csi.sock");
     let mut command = home.command(ORRERY);
     command.arg("csi").arg("--endpoint").arg(format!("unix://{}", socket.display()));
     command.args(["--node-id", "host-1", "--state"]).arg(home.path("state"));
