@@ -23,6 +23,8 @@ pub struct AgentConfig {
     pub timing: Timing,
     /// Different for each start of the agent; tells a reconnection from a restart.
     pub instance_id: String,
+    /// The id of the data folder ([`agent_id`](crate::agent_id)); empty says nothing of it.
+    pub agent_id: String,
     /// Labels for the node.
     pub labels: BTreeMap<String, String>,
     /// Folder for what need not outlive the machine's next start: files of instances, sockets. In
@@ -53,6 +55,7 @@ impl AgentConfig {
             on_stop: OnStop::LeaveRunning,
             timing: Timing::default(),
             instance_id: uuid::Uuid::new_v4().to_string(),
+            agent_id: String::new(),
             labels: BTreeMap::new(),
             volumes: None,
             address: None,
@@ -148,6 +151,7 @@ pub fn hello(config: &AgentConfig) -> AgentHello {
         hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         system: format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
         instance_id: config.instance_id.clone(),
+        agent_id: config.agent_id.clone(),
         labels: config.labels.clone().into_iter().collect(),
         allocatable: load::allocatable(),
         address: config.address.map(|address| address.to_string()).unwrap_or_default(),

@@ -40,6 +40,7 @@ pub(crate) fn desired(id: &InstanceId, assignment: &Assignment) -> Desired {
         blocked,
         waiting: None,
         unhealthy: None,
+        unready: None,
         jitter_seed: jitter_seed(id),
     }
 }

@@ -51,7 +51,8 @@ fn refused(server: &str, refusal: &Refusal) -> Error {
         Refusal::NoHello { .. }
         | Refusal::BadName { .. }
         | Refusal::NotYou { .. }
-        | Refusal::NameTaken { .. } => Error::Refused { server, message },
+        | Refusal::NameTaken { .. }
+        | Refusal::OtherAgent { .. } => Error::Refused { server, message },
         Refusal::NotNow { .. } => Error::ConnectionLost { server, cause: message },
     }
 }

@@ -71,6 +71,12 @@ impl Health {
         (!track.is_good()).then(|| track.why().to_owned())
     }
 
+    /// Why it cannot do its work, as soon as somebody asked it.
+    pub(super) fn unready(&self) -> Option<String> {
+        let (_, track) = self.readiness.as_ref()?;
+        (!track.is_good() && !track.why().is_empty()).then(|| track.why().to_owned())
+    }
+
     pub(super) fn wake(&self) -> Option<Instant> {
         let both = [&self.readiness, &self.liveness];
         both.into_iter().flatten().filter_map(|(_, track)| track.wake()).min()

@@ -113,7 +113,8 @@ impl Instance {
         let waiting = self.assignment.as_ref().and_then(|known| dependencies.unmet(known));
         let waiting = waiting.or_else(|| self.files_missing.clone());
         let waiting = waiting.or_else(|| self.assignment.as_ref().and_then(volumes::waiting));
-        Desired { goal, waiting, unhealthy: self.health.unhealthy(), ..self.desired.clone() }
+        let (unhealthy, unready) = (self.health.unhealthy(), self.health.unready());
+        Desired { goal, waiting, unhealthy, unready, ..self.desired.clone() }
     }
 
     /// The process of its live run.
@@ -211,6 +212,10 @@ impl Instance {
     fn observe(&mut self, run: Option<Run>, now: Instant) {
         self.observed.known = true;
         if self.observed.run != run {
+            if self.is_live() && self.observed.stop.is_none() {
+                // It ended by itself; what its probes said of an earlier end is old.
+                self.observed.failed_probe = None;
+            }
             self.observed.since = now;
             self.observed.stop = None;
             self.observed.run = run;
@@ -219,9 +224,18 @@ impl Instance {
         }
     }
 
+    /// What runs is what should run, so that only its health is a reason to stop it.
+    fn is_as_wanted(&self) -> bool {
+        let same = self.observed.run.as_ref().is_some_and(|run| run.hash == self.desired.hash);
+        same && matches!(self.desired.goal, Goal::Run | Goal::Hold)
+    }
+
     fn asked(&mut self, killed: bool, now: Instant) {
         if !self.is_live() {
             return;
+        }
+        if self.observed.stop.is_none() {
+            self.observed.failed_probe = self.health.unhealthy().filter(|_| self.is_as_wanted());
         }
         let fresh = StopProgress { requested_at: now, killed_at: None, kills: 0 };
         let stop = self.observed.stop.get_or_insert(fresh);
@@ -233,5 +247,5 @@ impl Instance {
 }
 
 fn observed(known: bool, saved: bool, now: Instant) -> Observed {
-    Observed { run: None, known, since: now, stop: None, saved, trouble: None }
+    Observed { run: None, known, since: now, stop: None, saved, trouble: None, failed_probe: None }
 }

@@ -281,10 +281,11 @@ impl Agent {
         }
     }
 
-    /// Sees to it that the end of a live run is noticed.
+    /// Sees to it that the end of a live run is noticed. After a watch that failed it is looked at first,
+    /// which the plan does when some time has passed; watching again at once would fail again at once.
     fn watch(&mut self, id: &InstanceId) {
         let Some(instance) = self.instances.get_mut(id) else { return };
-        if instance.is_live() && !instance.watched {
+        if instance.is_live() && instance.observed.known && !instance.watched {
             instance.watched = true;
             self.tasks.spawn(work::watch(self.tools.clone(), id.clone()));
         }

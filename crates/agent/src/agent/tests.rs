@@ -20,17 +20,21 @@ enum Habit {
     Crash,
     /// Run on, whatever is asked of them.
     Ignore,
+    /// Run on, and nobody can say how they are.
+    Hide,
 }
 
 struct Played {
     habit: Habit,
     starts: AtomicUsize,
+    waits: AtomicUsize,
     runs: Parking<InstanceId, Run>,
 }
 
 impl Played {
     fn new(habit: Habit) -> Arc<Self> {
-        Arc::new(Self { habit, starts: AtomicUsize::new(0), runs: Parking::default() })
+        let (starts, waits) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Arc::new(Self { habit, starts, waits, runs: Parking::default() })
     }
 }
 
@@ -50,8 +54,11 @@ impl Runtime for Played {
     }
 
     async fn wait(&self, id: &InstanceId) -> Result<Option<Run>, RuntimeError> {
-        if self.habit == Habit::Ignore {
-            return pending().await;
+        self.waits.fetch_add(1, Ordering::Relaxed);
+        match self.habit {
+            Habit::Ignore => return pending().await,
+            Habit::Hide => return Err(RuntimeError::Podman("hidden".into())),
+            Habit::Crash => {}
         }
         let exit = Exit::Code(1);
         let (started_at, finished_at) = (UnixMillis(1), UnixMillis(2));
@@ -131,6 +138,33 @@ fn states(message: ToServer) -> Vec<String> {
         }
         other => panic!("{other:?}"),
     }
+}
+
+/// proves: AGT-14
+#[tokio::test(start_paused = true)]
+async fn a_run_that_cannot_be_watched_is_looked_at_with_pauses() {
+    let runtime = Played::new(Habit::Hide);
+    let mut stage = stage(runtime.clone(), 1);
+    let begin = Instant::now();
+    let patience = 10 * stage.agent.timing.retry_after;
+    let turns = async {
+        loop {
+            stage.agent.turn(&mut stage.link).await.unwrap();
+        }
+    };
+    // On a paused clock time passes only when nothing is left to do, so a loop without pauses never ends.
+    let attempts = async {
+        while Instant::now() < begin + patience && runtime.waits.load(Ordering::Relaxed) < 100 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::select! {
+        () = turns => {}
+        () = attempts => {}
+    }
+    let waits = runtime.waits.load(Ordering::Relaxed);
+    assert!((2..=11).contains(&waits), "watched {waits} times");
+    assert_eq!(runtime.starts.load(Ordering::Relaxed), 1);
 }
 
 /// proves: AGT-14

@@ -71,6 +71,8 @@ pub struct Desired {
     pub waiting: Option<String>,
     /// Why the run does not do its work any more, if its liveness probe says so.
     pub unhealthy: Option<String>,
+    /// Why the run cannot do its work yet or at the moment, if its readiness probe says so.
+    pub unready: Option<String>,
     /// Spreads the restarts of different instances; the same instance always gets the same.
     pub jitter_seed: u64,
 }
@@ -106,6 +108,9 @@ pub struct Observed {
     pub saved: bool,
     /// The operation that failed last, if the last one failed.
     pub trouble: Option<Trouble>,
+    /// What the liveness probe said before the last run was stopped because of it. It is told of the end
+    /// of that run, and of the run that follows.
+    pub failed_probe: Option<String>,
 }
 
 /// How far a stop has come.
@@ -201,7 +206,7 @@ fn decide(desired: &Desired, observed: &Observed, timing: &Timing, now: Instant)
 fn live(desired: &Desired, observed: &Observed, run: &Run, timing: &Timing, now: Instant) -> Plan {
     match stop::cause(desired, observed, run) {
         Some(cause) => stop::advance(desired, observed.stop.as_ref(), &cause, timing, now),
-        None => Plan::rest(words::running(desired, run.warning.as_deref())),
+        None => Plan::rest(words::running(desired, observed, run.warning.as_deref())),
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn resting(
     if let Some(why) = &desired.blocked {
         return Plan::rest(Words::new(Phase::PendingStartingFailed, why));
     }
-    let next = next(desired, observed.run.as_ref(), timing);
+    let next = next(desired, observed, timing);
     match desired.goal {
         Goal::Run | Goal::Remove => match (&next.when, &desired.waiting) {
             (When::Now(_), Some(why)) => hold(next, why),
@@ -60,15 +60,15 @@ fn hold(next: Next, why: &str) -> Plan {
     })
 }
 
-fn next(desired: &Desired, run: Option<&Run>, timing: &Timing) -> Next {
-    let Some(run) = run else {
+fn next(desired: &Desired, observed: &Observed, timing: &Timing) -> Next {
+    let Some(run) = &observed.run else {
         return at_once(History::default(), "");
     };
     let changed = run.hash != desired.hash;
     match &run.state {
         // What runs is not started. The caller asks about what does not run.
         RunState::Running { .. } => {
-            Next { when: When::Never, words: words::running(desired, None) }
+            Next { when: When::Never, words: words::running(desired, observed, None) }
         }
         // Its fingerprint is as unknown as the rest of it, so the policy speaks first.
         RunState::Unknown { message } => again(desired, run, timing, Phase::FailedUnknown, message),
@@ -82,7 +82,13 @@ fn next(desired: &Desired, run: Option<&Run>, timing: &Timing) -> Next {
         }
         RunState::Lost { message, .. } => again(desired, run, timing, Phase::FailedLost, message),
         RunState::Ended { exit, interrupted, .. } => {
-            after_end(desired, run, *exit, *interrupted, timing)
+            let said = match &observed.failed_probe {
+                Some(why) => {
+                    format!("{}, after its liveness probe failed: {why}", words::ended(*exit))
+                }
+                None => words::ended(*exit),
+            };
+            after_end(desired, run, *exit, *interrupted, said, timing)
         }
     }
 }
@@ -91,8 +97,14 @@ fn at_once(history: History, why: &str) -> Next {
     Next { when: When::Now(history), words: Words::new(Phase::PendingWaitingToStart, why) }
 }
 
-fn after_end(desired: &Desired, run: &Run, exit: Exit, interrupted: bool, timing: &Timing) -> Next {
-    let said = words::ended(exit);
+fn after_end(
+    desired: &Desired,
+    run: &Run,
+    exit: Exit,
+    interrupted: bool,
+    said: String,
+    timing: &Timing,
+) -> Next {
     let success = exit == Exit::Code(0);
     match desired.restart {
         RestartPolicy::Never => finished(success, said),

@@ -14,6 +14,7 @@ pub(super) fn desired() -> Desired {
         blocked: None,
         waiting: None,
         unhealthy: None,
+        unready: None,
         jitter_seed: SEED,
     }
 }
@@ -25,7 +26,7 @@ pub(super) fn observed(state: Option<RunState>, since: Instant) -> Observed {
         state,
         warning: None,
     });
-    Observed { run, known: true, since, stop: None, saved: true, trouble: None }
+    Observed { run, known: true, since, stop: None, saved: true, trouble: None, failed_probe: None }
 }
 
 pub(super) fn running() -> RunState {
@@ -235,6 +236,39 @@ fn what_waits_for_others_is_not_started_and_does_not_stop() {
         desired.goal = Goal::Remove;
     };
     check(None, removed, NOW, "remove Stopping/Requested: cleaning up");
+}
+
+/// proves: AGT-15
+#[test]
+fn what_probes_say_is_told_before_and_after_the_end_they_cause() {
+    let unready = |desired: &mut Desired, _: &mut Observed| {
+        desired.unready = Some("GET / answered 503".into())
+    };
+    let text = "rest Running/: its readiness probe failed: GET / answered 503";
+    check(Some(running()), unready, NOW, text);
+    let unhealthy =
+        |desired: &mut Desired, _: &mut Observed| desired.unhealthy = Some("no answer".into());
+    let text = "stop Stopping/Requested: its liveness probe failed: no answer; \
+                asked with SIGTERM, killed after 10 s";
+    check(Some(running()), unhealthy, NOW, text);
+    let failed =
+        |_: &mut Desired, observed: &mut Observed| observed.failed_probe = Some("no answer".into());
+    let never = |desired: &mut Desired, observed: &mut Observed| {
+        failed(desired, observed);
+        desired.restart = RestartPolicy::Never;
+    };
+    let text =
+        "rest Failed/ExecFailed: ended by SIGTERM, after its liveness probe failed: no answer";
+    check(Some(ended(Exit::Signal(15))), never, NOW, text);
+    let text = "rest Running/: started again because its liveness probe failed: no answer";
+    check(Some(running()), failed, NOW, text);
+    let both = |desired: &mut Desired, observed: &mut Observed| {
+        failed(desired, observed);
+        unready(desired, observed);
+    };
+    let text = "rest Running/: its readiness probe failed: GET / answered 503; \
+                started again because its liveness probe failed: no answer";
+    check(Some(running()), both, NOW, text);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! The sentences that people read in `status.message`.
-use super::{Desired, Goal, Phase, Words};
+use super::{Desired, Goal, Observed, Phase, Words};
 use crate::model::Exit;
 use std::time::Duration;
 
@@ -22,12 +22,17 @@ const SIGNALS: [(i32, &str); 15] = [
     (15, "SIGTERM"),
 ];
 
-pub(super) fn running(desired: &Desired, warning: Option<&str>) -> Words {
-    let message = match desired.goal {
-        Goal::Hold => "its assignment could not be read; waiting for the server",
-        Goal::Run | Goal::Halt | Goal::Rest | Goal::Remove => warning.unwrap_or_default(),
-    };
-    Words::new(Phase::Running, message)
+pub(super) fn running(desired: &Desired, observed: &Observed, warning: Option<&str>) -> Words {
+    if desired.goal == Goal::Hold {
+        let message = "its assignment could not be read; waiting for the server";
+        return Words::new(Phase::Running, message);
+    }
+    let unready = desired.unready.as_ref().map(|why| format!("its readiness probe failed: {why}"));
+    let before = observed.failed_probe.as_ref();
+    let before =
+        before.map(|why| format!("started again because its liveness probe failed: {why}"));
+    let said = [unready, warning.map(str::to_owned), before].into_iter().flatten();
+    Words::new(Phase::Running, said.collect::<Vec<_>>().join("; "))
 }
 
 /// "exited with code 3", "ended by SIGKILL".

@@ -275,3 +275,31 @@ async fn a_node_without_podman_says_so() {
     let expect = "there is no /nonexistent/podman on this node; install podman there";
     assert!(status.message.starts_with(expect), "{}", status.message);
 }
+
+/// Podman has words of its own for the moment after an end, and an agent reads all of them.
+///
+/// proves: AGT-15
+#[tokio::test]
+async fn a_container_that_ends_at_once_is_never_called_anything_else() {
+    let podman = Box1::new();
+    let (_agent, mut server) = podman.agent().await;
+    for round in 0..3 {
+        let program = container(&podman, "exit 3").restart("never");
+        server.assign(&program).await;
+        let seen = std::cell::RefCell::new(Vec::new());
+        let ended = |status: &WorkloadInstanceStatus| {
+            seen.borrow_mut()
+                .push(format!("{}/{} {}", status.state, status.reason, status.message));
+            status.state == "Failed"
+        };
+        let status = server.until(&program, "ended", ended).await;
+        let seen = seen.take();
+        let expect = (Some(3), "ExecFailed");
+        assert_eq!((status.exit_code, status.reason.as_str()), expect, "{round}: {seen:?}");
+        let trouble = |said: &&String| said.contains("StartingFailed") || said.contains("podman");
+        assert_eq!(seen.iter().find(trouble), None, "{seen:?}");
+        server.unassign(&program).await;
+        server.until_state(&program, "Removed").await;
+    }
+    assert_eq!(podman.containers(), Vec::<String>::new());
+}

@@ -38,9 +38,13 @@ async fn a_copy_is_ready_when_its_command_says_so() {
     program.generation += 1;
     program.spec.readiness_probe = Some(probe(file_probe(&world, "ready"), 1));
     server.assign(&program).await;
-    server.until(&program, "not ready", ready(false)).await;
+    let why = |status: &WorkloadInstanceStatus| {
+        ready(false)(status) && status.message.starts_with("its readiness probe failed: ")
+    };
+    server.until(&program, "not ready, and why", why).await;
     fs::write(world.path().join("ready"), "").unwrap();
-    server.until(&program, "ready", ready(true)).await;
+    let status = server.until(&program, "ready", ready(true)).await;
+    assert_eq!(status.message, "");
     fs::remove_file(world.path().join("ready")).unwrap();
     let status = server.until(&program, "not ready again", ready(false)).await;
     assert_eq!((status.pid, status.restarts), (pid, 0), "it is not touched");
@@ -62,6 +66,8 @@ async fn a_copy_that_does_not_answer_any_more_is_started_again() {
     let again = |status: &WorkloadInstanceStatus| status.state == "Running" && status.restarts == 1;
     let second = server.until(&program, "started again", again).await;
     assert_ne!(second.pid, first);
+    let why = "started again because its liveness probe failed: ";
+    assert!(second.message.starts_with(why), "{}", second.message);
     server.unassign(&program).await;
     server.until_state(&program, "Removed").await;
 }

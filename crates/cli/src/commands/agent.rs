@@ -44,7 +44,9 @@ pub async fn run(arguments: AgentArguments) -> anyhow::Result<()> {
 pub fn config(name: &str, folder: PathBuf, on_stop: OnStop) -> anyhow::Result<AgentConfig> {
     let program = std::env::current_exe().context("find this program's own file")?;
     let supervisor = SupervisorCommand { program, args: vec![SUPERVISOR.into()] };
+    let agent_id = orrery_agent::agent_id(&folder)?;
     let mut config = AgentConfig::new(name, folder, supervisor);
+    config.agent_id = agent_id;
     config.on_stop = on_stop;
     config.volumes = Some(Arc::new(agent_volumes::Mounts::default()));
     Ok(config)

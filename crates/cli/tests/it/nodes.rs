@@ -67,3 +67,35 @@ fn a_node_is_closed_emptied_and_opened_again() {
     // One that never stopped working has been there all the time.
     home.orrery(&["delete", "workload", "web"]).good();
 }
+
+/// Two that took turns would each start everything.
+///
+/// proves: AGT-14
+#[test]
+fn a_second_agent_of_a_name_is_refused_and_takes_over_when_the_first_is_gone() {
+    let home = Home::new();
+    let up = home.up();
+    let log = |folder: &str| home.path(&format!("{folder}.log"));
+    let agent = |folder: &str| {
+        let mut command = home.command(ORRERY);
+        command.args(["agent", "--name", "edge-2", "--server", &up.server(), "--data-dir"]);
+        command.arg(home.path(folder)).stderr(std::fs::File::create(log(folder)).unwrap());
+        Asked(Process(command.spawn().unwrap()))
+    };
+    // In which connection of an agent of this name the node is ready.
+    let epoch = || {
+        let shown = home.orrery(&["get", "node", "edge-2", "-o", "json"]).out;
+        let node: Value = serde_json::from_str(&shown).ok()?;
+        let ready = node["status"]["state"] == "Ready";
+        let epoch = node["status"]["sessionEpoch"].to_string();
+        ready.then(|| epoch.trim_matches('"').to_owned())
+    };
+    let first = agent("one");
+    until("the first is there", || (epoch()? == "1").then_some(()));
+    let _second = agent("two");
+    let said = |folder: &str| std::fs::read_to_string(log(folder)).unwrap();
+    until("the second is refused", || said("two").contains("another agent named").then_some(()));
+    assert_eq!(epoch().as_deref(), Some("1"), "the first is not disturbed");
+    drop(first);
+    until("the second takes over", || (epoch()? == "2").then_some(()));
+}

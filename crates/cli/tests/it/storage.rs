@@ -52,12 +52,12 @@ impl Drop for Site {
     }
 }
 
-/// Runs a client in Python against the registry of a site.
+/// Runs a client in Python with one argument, which is where it calls.
 #[track_caller]
-fn python(site: &Site, script: &str) {
+fn python(script: &str, target: &str) {
     let script = repository().join("crates/cli/tests/clients").join(script);
     let mut python = Command::new(tools().join("venv/bin/python"));
-    let said = python.arg(script).arg(&site.registry).output().unwrap();
+    let said = python.arg(script).arg(target).output().unwrap();
     let (out, err) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
     assert!(said.status.success() && out.ends_with("all good\n"), "{out}{err}");
 }
@@ -78,7 +78,7 @@ fn tools() -> PathBuf {
 fn python_grpcio_reaches_a_controller() {
     let site = Site::start();
     let _controller = site.controller("host-1");
-    python(&site, "storage_proxy.py");
+    python("storage_proxy.py", &site.registry);
 }
 
 /// Both ends are somebody else's; only what is between them is ours.
@@ -86,7 +86,23 @@ fn python_grpcio_reaches_a_controller() {
 /// proves: VOL-03
 #[test]
 fn python_grpcio_calls_python_grpcio_through_the_proxy() {
-    python(&Site::start(), "storage_proxy_calls.py");
+    python("storage_proxy_calls.py", &Site::start().registry);
+}
+
+/// A client of gRPC's C core names the path of the socket as its authority, with percent signs in it.
+///
+/// proves: VOL-08
+#[test]
+fn python_grpcio_calls_a_csi_driver_on_its_socket() {
+    let home = Home::new();
+    let socket = home.path("csi.sock");
+    let mut command = home.command(ORRERY);
+    command.arg("csi").arg("--endpoint").arg(format!("unix://{}", socket.display()));
+    command.args(["--node-id", "host-1", "--state"]).arg(home.path("state"));
+    command.arg("--memory").arg(home.path("memory")).stderr(Stdio::null());
+    let _driver = Process(command.spawn().unwrap());
+    until("the driver listens", || std::os::unix::net::UnixStream::connect(&socket).ok().map(drop));
+    python("csi_socket.py", &socket.display().to_string());
 }
 
 /// proves: VOL-02

@@ -300,7 +300,7 @@ mod tests {
         let assignments = Assignments::new(senders.clone(), workloads, attachments);
         assignments.take(&change(None, Some(1)));
         let outbox = Arc::new(Outbox::default());
-        let session = Session { epoch: 1, certificate: None, outbox: outbox.clone() };
+        let session = Session { epoch: 1, outbox: outbox.clone(), ..Session::default() };
         senders.insert("edge", session);
         assignments.open("edge", &outbox);
         let first = outbox.next().await.expect("open");

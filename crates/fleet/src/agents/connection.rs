@@ -1,9 +1,10 @@
 //! The agent connection: one session of one agent, whatever carries it.
 use crate::fleet::Fleet;
 use crate::middleware::hello::{Refusal, VERSION, check_agent};
-use crate::middleware::senders::Session;
+use crate::middleware::senders::{AgentIdentity, Session};
 use crate::middleware::{Outbox, Peer};
 use futures::stream::{self, BoxStream, StreamExt};
+use orrery_pki::Fingerprint;
 use orrery_proto::fleet::v1::{
     AgentHello, FromServer, InstanceStates, ServerHello, ServerMessage, ToServer, server_message,
     to_server,
@@ -11,6 +12,7 @@ use orrery_proto::fleet::v1::{
 use orrery_runtime::Backoff;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -54,15 +56,14 @@ impl AgentConnections {
             hello.address = peer.address.map_or(here, |from| from.ip().to_canonical()).to_string();
         }
         let certificate = peer.identity.as_ref().map(|identity| identity.key);
-        if let Some(connected) = self.fleet.senders().certificate_of(&hello.name)
-            && connected != certificate
-        {
-            return Err(Refusal::NameTaken { name: hello.name });
-        }
+        let (id, hostname) = (hello.agent_id.clone(), hello.hostname.clone());
+        let agent = AgentIdentity { id, hostname };
+        self.check_connected(&hello.name, certificate, &agent)?;
         // In a box of its own, as all that is large and soon over: whoever waits here has room for the rest only.
         let epoch = Box::pin(self.open(&hello)).await?;
         let outbox = Arc::new(Outbox::default());
-        let session = Session { epoch, certificate, outbox: outbox.clone() };
+        let session =
+            Session { epoch, certificate, agent, outbox: outbox.clone(), ..Session::default() };
         outbox.push([server_hello(epoch)]);
         self.fleet.senders().insert(&hello.name, session);
         self.fleet.assignments().open(&hello.name, &outbox);
@@ -78,6 +79,33 @@ impl AgentConnections {
         let _turn = self.opening.acquire().await.map_err(|error| refused(error.to_string()))?;
         let opening = Box::pin(self.fleet.nodes().opening(hello));
         opening.await.map_err(|error| refused(error.to_string()))
+    }
+
+    /// A name belongs to whoever is connected with it, until that connection is gone: two agents that took
+    /// turns would each start everything. One that reconnects shows what it showed before.
+    fn check_connected(
+        &self,
+        name: &str,
+        certificate: Option<Fingerprint>,
+        agent: &AgentIdentity,
+    ) -> Result<(), Refusal> {
+        let Some(connected) = self.fleet.senders().session(name) else { return Ok(()) };
+        if connected.certificate != certificate {
+            return Err(Refusal::NameTaken { name: name.to_owned() });
+        }
+        if agent.is_other_than(&connected.agent) {
+            let hostname = connected.agent.hostname;
+            if !connected.contested.swap(true, Ordering::Relaxed) {
+                tracing::warn!(
+                    agent = name,
+                    from = agent.hostname,
+                    connected = hostname,
+                    "refused a second agent of this name: stop one of them, or rename it"
+                );
+            }
+            return Err(Refusal::OtherAgent { name: name.to_owned(), hostname });
+        }
+        Ok(())
     }
 
     /// Ends when every session has ended.

@@ -204,7 +204,7 @@ mod tests {
     fn stage() -> (Arc<Execs>, Arc<Outbox>) {
         let senders = Arc::new(Senders::default());
         let outbox = Arc::new(Outbox::default());
-        let session = Session { epoch: 3, certificate: None, outbox: outbox.clone() };
+        let session = Session { epoch: 3, outbox: outbox.clone(), ..Session::default() };
         senders.insert("edge", session);
         (Arc::new(Execs::new(senders)), outbox)
     }

@@ -43,7 +43,7 @@ impl From<Refusal> for Status {
                 tonic::Code::FailedPrecondition
             }
             Refusal::NotYou { .. } => tonic::Code::PermissionDenied,
-            Refusal::NameTaken { .. } => tonic::Code::AlreadyExists,
+            Refusal::NameTaken { .. } | Refusal::OtherAgent { .. } => tonic::Code::AlreadyExists,
             Refusal::NotNow { .. } => tonic::Code::Unavailable,
         };
         Status::new(code, refusal.to_string())

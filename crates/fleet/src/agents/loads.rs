@@ -76,7 +76,7 @@ mod tests {
     async fn an_answer_is_taken_from_the_agent_that_was_asked() {
         let senders = Arc::new(Senders::default());
         let outbox = Arc::new(Outbox::default());
-        senders.insert("edge", Session { epoch: 1, certificate: None, outbox: outbox.clone() });
+        senders.insert("edge", Session { epoch: 1, outbox: outbox.clone(), ..Session::default() });
         let loads = Arc::new(Loads::new(senders));
         let asked = tokio::spawn({
             let loads = loads.clone();

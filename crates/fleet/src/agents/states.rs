@@ -102,9 +102,16 @@ impl Said<'_> {
     }
 }
 
+/// How an agent begins to say why a copy that runs is not ready. Before the first answer of its probe it
+/// says nothing, and that it runs is what is worth telling.
+const UNREADY: &str = "its readiness probe failed";
+
 /// What people will want to have been told.
 fn worth_an_event(status: &WorkloadInstanceStatus) -> Option<(Severity, &'static str)> {
     match (status.state.as_str(), status.reason.as_str()) {
+        ("Running", _) if status.ready == Some(false) && status.message.starts_with(UNREADY) => {
+            Some((Severity::Warning, "NotReady"))
+        }
         ("Running", _) if 0 < status.restarts => Some((Severity::Normal, "Restarted")),
         ("Running", _) => Some((Severity::Normal, "Started")),
         ("Succeeded", _) => Some((Severity::Normal, "Succeeded")),
@@ -124,6 +131,7 @@ fn in_words(reason: &str, placed: &Placed, status: &WorkloadInstanceStatus) -> S
     let what = match reason {
         "Started" => format!("{name} runs on node {node}"),
         "Restarted" => format!("{name} runs again on node {node}, restart {}", status.restarts),
+        "NotReady" => format!("{name} runs on node {node} and is not ready"),
         "Succeeded" => format!("{name} has done its work on node {node}"),
         "StartingFailed" => format!("{name} cannot start on node {node}"),
         "Exited" => format!("{name} ended on node {node} and will be started again"),
@@ -178,7 +186,25 @@ mod tests {
         check("Pending", "StartingFailed", 0, "no such file", Some(said));
         let said = "Failed: web-1 failed on node edge-1: exit code 3";
         check("Failed", "ExecFailed", 0, "exit code 3", Some(said));
+        let said = "Restarted: web-1 runs again on node edge-1, restart 1: started again because \
+                    its liveness probe failed: no answer";
+        let why = "started again because its liveness probe failed: no answer";
+        check("Running", "", 1, why, Some(said));
         check("Pending", "Starting", 0, "", None);
         check("Stopping", "Requested", 0, "", None);
+    }
+
+    #[test]
+    fn a_copy_that_is_not_ready_is_told_of_once_its_probe_has_spoken() {
+        let told = |ready: Option<bool>, message: &str| {
+            let (state, message) = ("Running".to_owned(), message.to_owned());
+            let status = WorkloadInstanceStatus { state, ready, message, ..<_>::default() };
+            worth_an_event(&status).map(|(_, reason)| reason)
+        };
+        let failed = "its readiness probe failed: GET / answered 503";
+        assert_eq!(told(Some(false), failed), Some("NotReady"));
+        assert_eq!(told(Some(false), ""), Some("Started"), "it was not asked yet");
+        assert_eq!(told(Some(false), "runs without its limits"), Some("Started"));
+        assert_eq!(told(Some(true), ""), Some("Started"));
     }
 }

@@ -30,6 +30,10 @@ pub enum Refusal {
     NotYou { role: Role, name: String },
     #[error("{name:?} is connected with another certificate; stop the other one first")]
     NameTaken { name: String },
+    #[error(
+        "another agent named {name:?} is connected, with a data folder of its own on host {hostname:?}; stop that one, or start this one with another --name"
+    )]
+    OtherAgent { name: String, hostname: String },
     #[error("the server cannot take the connection now: {message}")]
     NotNow { message: String },
 }

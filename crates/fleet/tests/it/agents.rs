@@ -47,6 +47,8 @@ over_each_transport!(
     a_half_closed_connection_leaves_no_ghost,
     /// proves: AGT-01, AGT-14
     the_newest_session_of_a_name_wins,
+    /// proves: AGT-08, AGT-14
+    a_second_agent_of_a_name_is_refused_while_the_first_is_connected,
     /// proves: AGT-14
     an_agent_is_ready_again_when_it_comes_back,
 );
@@ -116,6 +118,37 @@ async fn the_newest_session_of_a_name_wins(world: &World, transport: &dyn Transp
     assert!(matches!(new.next().await, Some(Message::Hello(hello)) if hello.session_epoch == 2));
     let still = world.until::<Node>(&node("edge-1"), |node| state(node) == "Ready").await;
     assert_eq!(still.status.unwrap().session_epoch, 2);
+}
+
+/// Without certificates the id of its data folder tells an agent from another of the same name.
+async fn a_second_agent_of_a_name_is_refused_while_the_first_is_connected(
+    world: &World,
+    transport: &dyn Transport,
+) {
+    let hello = |agent_id: &str, hostname: &str| {
+        to_server::Message::Hello(AgentHello {
+            name: "edge-1".into(),
+            version: orrery_client::VERSION.into(),
+            agent_id: agent_id.into(),
+            hostname: hostname.into(),
+            ..AgentHello::default()
+        })
+    };
+    let mut first = FakeAgent::connect_with(transport, hello("a", "rack-1")).await.unwrap();
+    assert!(matches!(first.next().await, Some(Message::Hello(_))));
+    let refused = FakeAgent::connect_with(transport, hello("b", "rack-2")).await;
+    let refused = refused.err().expect("another agent has the name");
+    let says = |message: &str| message.contains("edge-1") && message.contains("rack-1");
+    assert!(matches!(&refused, Error::Refused { message, .. } if says(message)), "{refused}");
+    // The first is not disturbed; it may come back while its old connection is still open.
+    let again = FakeAgent::connect_with(transport, hello("a", "rack-1")).await.unwrap();
+    while first.call().await.is_some() {}
+    drop((first, again));
+    world.until::<Node>(&node("edge-1"), |node| state(node) == "Gone").await;
+    let mut second = FakeAgent::connect_with(transport, hello("b", "rack-2")).await.unwrap();
+    assert!(matches!(second.next().await, Some(Message::Hello(_))), "the name is free now");
+    // One that does not say, as earlier versions, is taken in as before.
+    FakeAgent::connect(transport, "edge-1").await.unwrap();
 }
 
 async fn an_agent_is_ready_again_when_it_comes_back(world: &World, transport: &dyn Transport) {

@@ -18,32 +18,34 @@ pub struct ClassReconciler {
     views: LeaderViews,
 }
 
-impl ClassReconciler {
-    pub fn new(hub: &Hub, views: LeaderViews) -> Result<Self, Error> {
-        Ok(Self { hub: hub.clone(), classes: hub.resources()?, views })
-    }
-
+impl LeaderViews {
     /// Who uses a class: deployments and sets that make machines of it, and machines. A set that its
     /// deployment keeps to go back to holds nobody up.
-    fn users(&self, class: &ObjectName) -> Vec<String> {
+    pub fn users_of(&self, class: &ObjectName) -> Vec<String> {
         let here = |name: &ObjectName| name.project == class.project;
-        let deployments = self.views.deployments.all().into_iter().filter(|(name, it)| {
+        let deployments = self.deployments.all().into_iter().filter(|(name, it)| {
             let template = it.spec.as_ref().and_then(|spec| spec.template.as_ref());
             here(name) && template.is_some_and(|it| it.class() == class.name)
         });
-        let sets = self.views.sets.all().into_iter().filter(|(name, it)| {
+        let sets = self.sets.all().into_iter().filter(|(name, it)| {
             let template = it.spec.as_ref().and_then(|spec| spec.template.as_ref());
             here(name)
                 && owner(&it.metadata, "MachineDeployment").is_none()
                 && template.is_some_and(|it| it.class() == class.name)
         });
-        let machines = self.views.machines.all().into_iter().filter(|(name, it)| {
+        let machines = self.machines.all().into_iter().filter(|(name, it)| {
             here(name) && it.spec.as_ref().is_some_and(|spec| spec.class() == class.name)
         });
         let deployments = deployments.map(|(name, _)| format!("machinedeployment/{}", name.name));
         let sets = sets.map(|(name, _)| format!("machineset/{}", name.name));
         let machines = machines.map(|(name, _)| format!("machine/{}", name.name));
         deployments.chain(sets).chain(machines).collect()
+    }
+}
+
+impl ClassReconciler {
+    pub fn new(hub: &Hub, views: LeaderViews) -> Result<Self, Error> {
+        Ok(Self { hub: hub.clone(), classes: hub.resources()?, views })
     }
 
     async fn say_in_use(&self, class: &MachineClass, users: &[String]) -> Result<(), Error> {
@@ -84,7 +86,7 @@ impl Reconciler<ObjectName> for ClassReconciler {
         let Some(class) = class.filter(|class| is_going(&class.metadata)) else {
             return Ok(Next::AwaitChange);
         };
-        let users = self.users(key);
+        let users = self.views.users_of(key);
         if users.is_empty() {
             let without =
                 |meta: &mut ObjectMeta| meta.finalizers.retain(|it| it != CLASS_FINALIZER);

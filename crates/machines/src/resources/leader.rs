@@ -5,12 +5,14 @@ use super::driver_objects::Sweep;
 use super::edge::Edge;
 use super::machines::{MachineReconciler, Machines, Nobody};
 use super::refs::{is_going, meta, owner};
+use super::secrets::{SecretReconciler, holds, snapshot};
 use super::sets::{LeaderViews, SetReconciler, by_set};
 use super::steps::Steps;
 use super::views::{Views, by_deployment};
 use orrery_hub::{Error, Hub, ObjectName};
+use orrery_proto::core::v1::Secret;
 use orrery_proto::infra::v1::{
-    Driver, Machine, MachineClass, MachineDeployment, MachineSet, MachineTemplate,
+    Driver, Machine, MachineClass, MachineClassSpec, MachineDeployment, MachineSet, MachineTemplate,
 };
 use orrery_runtime::{Controller, KeyQueue, OnEnd, Reconciler, Reflector, Tasks, View};
 use std::sync::Arc;
@@ -25,6 +27,7 @@ struct Watches {
     deployments: Reflector<MachineDeployment>,
     classes: Reflector<MachineClass>,
     drivers: Reflector<Driver>,
+    secrets: Reflector<Secret>,
 }
 
 /// Starts the controllers, on a hub that is fenced by the leader's lease.
@@ -35,6 +38,7 @@ pub fn spawn(hub: &Hub, edge: &Edge, tasks: &mut Tasks) -> Result<(), Error> {
         deployments: Reflector::new(hub.resources()?),
         classes: Reflector::new(hub.resources()?),
         drivers: Reflector::new(hub.resources()?),
+        secrets: Reflector::new(hub.resources()?).picking(holds),
     };
     let views = LeaderViews {
         machines: watches.machines.view(),
@@ -46,6 +50,7 @@ pub fn spawn(hub: &Hub, edge: &Edge, tasks: &mut Tasks) -> Result<(), Error> {
     };
     let sets = Controller::new("machine-sets", SetReconciler::new(hub, views.clone())?);
     let classes = ClassReconciler::new(hub, views.clone())?;
+    let secrets = Controller::new("machine-secrets", SecretReconciler::new(hub, views.clone())?);
     let deployments = DeploymentReconciler::new(hub, views)?;
     let deployments = Controller::new("machine-deployments", deployments);
     let classes = Controller::new("machine-classes", classes);
@@ -54,6 +59,7 @@ pub fn spawn(hub: &Hub, edge: &Edge, tasks: &mut Tasks) -> Result<(), Error> {
     let unserved = Controller::new("machines-without-driver", unserved);
     watches.follow_sets(&sets.queue(), &deployments.queue());
     watches.follow_classes(&deployments.queue(), &classes.queue());
+    watches.follow_secrets(&secrets.queue());
     watches.follow_drivers(edge.views().clone(), &unserved.queue());
     let frozen = [sets.queue(), deployments.queue()];
     let synced = watches.synced(edge);
@@ -62,6 +68,7 @@ pub fn spawn(hub: &Hub, edge: &Edge, tasks: &mut Tasks) -> Result<(), Error> {
     spawn_after(tasks, "machine-set-controller", synced.clone(), sets);
     spawn_after(tasks, "machine-deployment-controller", synced.clone(), deployments);
     spawn_after(tasks, "machine-class-controller", synced.clone(), classes);
+    spawn_after(tasks, "machine-secret-controller", synced.clone(), secrets);
     let views = edge.views().clone();
     let listening = views.listeners.listen(None, unserved.queue());
     let queue = unserved.queue();
@@ -189,6 +196,54 @@ impl Watches {
         });
     }
 
+    /// A secret is needed from the first user of a class that names it to the last.
+    fn follow_secrets(&mut self, secrets: &KeyQueue<ObjectName>) {
+        let queue = secrets.clone();
+        self.secrets.on_change(move |change| queue.add(change.name.clone()));
+        let queue = secrets.clone();
+        let tell = move |project: &str, spec: Option<&MachineClassSpec>| {
+            if let Some(secret) = spec.and_then(|spec| spec.secret.as_deref()) {
+                queue.add(ObjectName::new(project, secret));
+            }
+        };
+        let of = tell.clone();
+        self.classes.on_change(move |change| {
+            let both = change.old.iter().chain(&change.new);
+            both.for_each(|class| of(&change.name.project, class.spec.as_ref()));
+        });
+        let (view, of) = (self.classes.view(), tell.clone());
+        let of_class = move |project: &str, class: &str| {
+            let class = view.get(&ObjectName::new(project, class));
+            of(project, class.as_ref().and_then(|class| class.spec.as_ref()));
+        };
+        let of = of_class.clone();
+        self.deployments.on_change(move |change| {
+            for deployment in change.old.iter().chain(&change.new) {
+                let template = deployment.spec.as_ref().and_then(|spec| spec.template.as_ref());
+                of(&change.name.project, template.map(|it| it.class()).unwrap_or_default());
+            }
+        });
+        let (of, of_snapshot) = (of_class.clone(), tell.clone());
+        self.sets.on_change(move |change| {
+            for set in change.old.iter().chain(&change.new) {
+                let template = set.spec.as_ref().and_then(|spec| spec.template.as_ref());
+                of(&change.name.project, template.map(|it| it.class()).unwrap_or_default());
+                of_snapshot(&change.name.project, snapshot(set));
+            }
+        });
+        let sets = self.sets.view();
+        self.machines.on_change(move |change| {
+            let ((Some(machine), None) | (None, Some(machine))) = (&change.old, &change.new) else {
+                return;
+            };
+            let project = &change.name.project;
+            of_class(project, machine.spec.as_ref().map(|it| it.class()).unwrap_or_default());
+            let set = owner(&machine.metadata, "MachineSet");
+            let set = set.and_then(|set| sets.get(&ObjectName::new(project, &set.name)));
+            tell(project, set.as_deref().and_then(snapshot));
+        });
+    }
+
     /// When a driver comes or goes, its machines may be everybody's or nobody's.
     fn follow_drivers(&mut self, views: Arc<Views>, unserved: &KeyQueue<ObjectName>) {
         let queue = unserved.clone();
@@ -220,6 +275,7 @@ impl Watches {
             self.deployments.synced(),
             self.classes.synced(),
             self.drivers.synced(),
+            self.secrets.synced(),
         ]);
         synced
     }
@@ -230,7 +286,8 @@ impl Watches {
         tasks.spawn("machine-set-watch", OnEnd::StopAll, self.sets.run(stop.clone()));
         tasks.spawn("machine-deployment-watch", OnEnd::StopAll, self.deployments.run(stop.clone()));
         tasks.spawn("machine-class-watch", OnEnd::StopAll, self.classes.run(stop.clone()));
-        tasks.spawn("machine-driver-watch", OnEnd::StopAll, self.drivers.run(stop));
+        tasks.spawn("machine-driver-watch", OnEnd::StopAll, self.drivers.run(stop.clone()));
+        tasks.spawn("machine-secret-watch", OnEnd::StopAll, self.secrets.run(stop));
     }
 }
 

@@ -5,8 +5,8 @@
 //!                   |-- for each kind of driver connected here: a lease
 //!                   |     holder: machine controller, orphan collection; writes fenced by the lease
 //!                   '-- Driver resources of the drivers connected here
-//!   the leader: deployments, sets, classes in use, machines that no driver serves, drivers of servers
-//!               that ended
+//!   the leader: deployments, sets, classes and secrets in use, machines that no driver serves, drivers
+//!               of servers that ended
 //! ```
 //!
 //! A plan is made from views, which may be behind. What a plan must not miss is held by the commit: it
@@ -24,6 +24,7 @@ mod orphans;
 mod record;
 mod refs;
 mod related;
+mod secrets;
 mod sets;
 mod sources;
 mod steps;
@@ -34,7 +35,9 @@ mod views;
 pub use edge::{Edge, EdgeOptions};
 pub use joining::Authority;
 pub use leader::spawn as spawn_leader;
-pub use refs::{CLASS_FINALIZER, FROZEN_ANNOTATION, MACHINE_FINALIZER, NODE_MACHINE_LABEL};
+pub use refs::{
+    CLASS_FINALIZER, FROZEN_ANNOTATION, MACHINE_FINALIZER, NODE_MACHINE_LABEL, SECRET_FINALIZER,
+};
 
 use crate::controller::{self, WorldError};
 use crate::plan::Time;

@@ -10,6 +10,8 @@ use sha2::{Digest, Sha256};
 pub const MACHINE_FINALIZER: &str = "orrery.dev/machine";
 /// Held by a class while anything uses it.
 pub const CLASS_FINALIZER: &str = "orrery.dev/class-in-use";
+/// Held by a secret while a class names it that is in use.
+pub const SECRET_FINALIZER: &str = "orrery.dev/secret-in-use";
 /// On a project: its machines are frozen; on the project `system`: all machines are.
 pub const FROZEN_ANNOTATION: &str = "machines.orrery.dev/frozen";
 /// On a node: the machine that it runs on.

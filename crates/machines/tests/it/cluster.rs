@@ -32,7 +32,7 @@ pub struct Cloud {
     pub refuses: Mutex<Option<library::Error>>,
     /// Creates happen, and then never answer.
     pub hangs: Mutex<bool>,
-    /// Creates read `token` of the class's secret.
+    /// Creates and deletes read `token` of the class's secret.
     pub reads_secret: Mutex<bool>,
     pub secret_seen: Mutex<String>,
 }
@@ -45,6 +45,17 @@ impl Cloud {
 
 pub struct CloudDriver(pub Arc<Cloud>);
 
+impl CloudDriver {
+    async fn log_in(&self, request: &library::Request) -> Result<(), library::Error> {
+        let reads_secret = *self.0.reads_secret.lock();
+        if reads_secret {
+            let secret = request.secret(&*request.class().await?).await?;
+            *self.0.secret_seen.lock() = secret.text("token")?.to_owned();
+        }
+        Ok(())
+    }
+}
+
 #[async_trait::async_trait]
 impl library::Driver for CloudDriver {
     async fn create(&self, request: &library::Request) -> Result<library::Created, library::Error> {
@@ -52,11 +63,7 @@ impl library::Driver for CloudDriver {
         if let Some(error) = self.0.refuses.lock().clone() {
             return Err(error);
         }
-        let reads_secret = *self.0.reads_secret.lock();
-        if reads_secret {
-            let secret = request.secret(&*request.class().await?).await?;
-            *self.0.secret_seen.lock() = secret.text("token")?.to_owned();
-        }
+        self.log_in(request).await?;
         let (key, name) = (request.idempotency_key.clone(), request.machine_name.clone());
         if self.0.machines.lock().insert(key.clone(), name.clone()).is_some() {
             self.0.doubles.lock().push(name.clone());
@@ -69,6 +76,7 @@ impl library::Driver for CloudDriver {
     }
 
     async fn delete(&self, request: &library::Request) -> Result<(), library::Error> {
+        self.log_in(request).await?;
         tokio::time::sleep(Duration::from_millis(50)).await;
         self.0.machines.lock().remove(&request.machine_id);
         Ok(())

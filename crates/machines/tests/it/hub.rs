@@ -4,7 +4,7 @@ use crate::cluster::{Cloud, CloudDriver};
 use futures::StreamExt as _;
 use orrery_driver as library;
 use orrery_hub::{Error, ObjectName, Resources, WatchEvent};
-use orrery_proto::core::v1::{Secret, SecretSpec};
+use orrery_proto::core::v1::{Project, Secret, SecretSpec};
 use orrery_proto::infra::v1::{
     Driver, Machine, MachineClass, MachineClassSpec, MachineDeployment, MachineDeploymentSpec,
     MachineSet, MachineSpec, MachineTemplate,
@@ -303,12 +303,73 @@ async fn a_driver_reads_the_class_as_it_is_and_a_missing_secret_is_waited_for() 
             && status.waits_for_change_of.is_some()
     };
     here.world.until(&at("m"), waits).await;
-    let data = HashMap::from([("token".to_owned(), b"hunter2".to_vec())]);
-    let spec = SecretSpec { data, ..SecretSpec::default() };
-    let secret = Secret { metadata: meta("keys"), spec: Some(spec), ..Secret::default() };
-    here.resources().create(&secret).await.expect("a new secret");
+    here.resources().create(&secret("keys")).await.expect("a new secret");
     here.world.until(&at("m"), |it: &Machine| phase(it) == "Running").await;
     assert_eq!(*here.cloud.secret_seen.lock(), "hunter2");
+}
+
+fn secret(name: &str) -> Secret {
+    let data = HashMap::from([("token".to_owned(), b"hunter2".to_vec())]);
+    let spec = SecretSpec { data, ..SecretSpec::default() };
+    Secret { metadata: meta(name), spec: Some(spec), ..Secret::default() }
+}
+
+fn is_held(secret: &Secret) -> bool {
+    let held = &secret.metadata.as_ref().expect("metadata").finalizers;
+    held.iter().any(|it| it == orrery_machines::resources::SECRET_FINALIZER)
+}
+
+/// An installation whose cloud wants to see a secret for everything, with two machines in it.
+async fn with_secret() -> (Installation, DropGuard) {
+    let here = Installation::start().await;
+    *here.cloud.reads_secret.lock() = true;
+    here.resources().create(&secret("keys")).await.expect("a new secret");
+    here.resources().create(&secret("other")).await.expect("a new secret");
+    let spec = MachineClassSpec { secret: Some("keys".into()), ..of("Cloud") };
+    here.class("small", spec).await;
+    let driver = here.driver("Cloud");
+    here.deployment(2, "small").await;
+    here.until_complete(2).await;
+    here.world.until(&at("keys"), is_held).await;
+    (here, driver)
+}
+
+/// proves: MCH-04
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_goes_after_the_machines_that_need_it() {
+    let (here, _driver) = with_secret().await;
+    let secrets = here.resources::<Secret>();
+    // Somebody who writes the whole of it takes the hold away only for a moment.
+    here.edit("keys", |it: &mut Secret| {
+        let metadata = it.metadata.as_mut().expect("metadata");
+        metadata.finalizers = vec!["example.com/own".into()];
+    })
+    .await;
+    here.world.until(&at("keys"), is_held).await;
+    here.edit("keys", |it: &mut Secret| {
+        let metadata = it.metadata.as_mut().expect("metadata");
+        metadata.finalizers.retain(|it| it != "example.com/own");
+    })
+    .await;
+    assert!(secrets.delete(&at("other")).await.is_ok(), "nobody needs it");
+    here.world.until_gone::<Secret>(&at("other")).await;
+    secrets.delete(&at("keys")).await.expect("asked for");
+    here.resources::<MachineClass>().delete(&at("small")).await.expect("asked for");
+    assert!(secrets.find(&at("keys")).await.expect("readable").is_some(), "it waits");
+    here.resources::<MachineDeployment>().delete(&at("pool")).await.expect("asked for");
+    here.world.until_gone::<Secret>(&at("keys")).await;
+    assert!(here.cloud.names().is_empty(), "the machines went first");
+    here.world.until_gone::<MachineClass>(&at("small")).await;
+}
+
+/// proves: MCH-04
+#[tokio::test(flavor = "multi_thread")]
+async fn a_project_with_machines_goes_and_leaves_none_at_the_provider() {
+    let (here, _driver) = with_secret().await;
+    let project = ObjectName::new("", PROJECT);
+    here.resources::<Project>().delete(&project).await.expect("asked for");
+    here.world.until_gone::<Project>(&project).await;
+    assert!(here.cloud.names().is_empty(), "nothing runs on at the provider");
 }
 
 /// proves: MCH-07

@@ -1,6 +1,7 @@
 //! The gRPC services of a storage controller: decode, call [`Volumes`](crate::Volumes), encode.
 
 mod convert;
+mod local;
 mod oim;
 mod pool;
 mod register;

@@ -1,4 +1,5 @@
 //! Serves gRPC on a listener that is passed in: the controller's port, or the CSI driver's socket.
+use super::local::Local;
 use hyper::{server::conn::http2, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls_pki_types::CertificateDer;
@@ -92,7 +93,7 @@ async fn next(listener: &Listener) -> io::Result<Box<dyn Stream>> {
             stream.set_nodelay(true)?;
             Ok(Box::new(stream))
         }
-        Listener::Unix(listener) => Ok(Box::new(listener.accept().await?.0)),
+        Listener::Unix(listener) => Ok(Box::new(Local::new(listener.accept().await?.0))),
     }
 }
 

@@ -12,6 +12,7 @@
 //! the container by its name, and how it ended in podman's books.
 mod container;
 mod exec;
+mod inspect;
 mod owner;
 mod service;
 mod state;
@@ -26,14 +27,14 @@ use crate::procfs;
 use crate::runtime::process::spawn;
 use crate::supervisor::{LOG_FOLDER, deadline};
 use bollard::Docker;
-use bollard::models::ContainerInspectResponse;
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, CreateImageOptionsBuilder, KillContainerOptionsBuilder,
     RemoveContainerOptionsBuilder,
 };
 use futures::TryStreamExt;
-use orrery_proto::apps::v1::{Podman, workload_instance_spec};
-use service::Service;
+use inspect::Container;
+use orrery_proto::apps::v1::{Podman as PodmanSpec, workload_instance_spec};
+use service::{Podman, Service};
 use state::Glimpse;
 use std::net::IpAddr;
 use std::{io, path::PathBuf, process::Stdio, time::Duration};
@@ -81,24 +82,16 @@ impl PodmanRuntime {
 
     async fn look(
         &self,
-        podman: &Docker,
+        podman: &Podman,
         id: &InstanceId,
-    ) -> Result<Option<ContainerInspectResponse>, RuntimeError> {
-        match podman.inspect_container(&container::name(id), None).await {
-            Ok(found) => Ok(Some(found)),
-            Err(error) if words::is_missing(&error) => Ok(None),
-            Err(error) => Err(words::trouble("say how its container is")(error)),
-        }
+    ) -> Result<Option<Container>, RuntimeError> {
+        inspect::container(&podman.socket, &container::name(id)).await
     }
 
-    fn glimpse(
-        &self,
-        id: &InstanceId,
-        found: &ContainerInspectResponse,
-    ) -> Result<Glimpse, RuntimeError> {
+    fn glimpse(&self, id: &InstanceId, found: &Container) -> Result<Glimpse, RuntimeError> {
         let asked = disk::read(&self.folder(id).join(STOP_MARK));
         let asked = asked.map_err(RuntimeError::io("read whether it was asked to stop"))?;
-        let stopped = asked.is_some() && asked.as_deref() == found.id.as_deref().map(str::as_bytes);
+        let stopped = asked.as_deref() == Some(found.id.as_bytes());
         Ok(state::glimpse(found, stopped))
     }
 
@@ -134,9 +127,9 @@ impl PodmanRuntime {
 
     async fn create_and_start(
         &self,
-        podman: &Docker,
+        podman: &Podman,
         request: &StartRequest,
-        spec: &Podman,
+        spec: &PodmanSpec,
     ) -> Result<Result<(), String>, RuntimeError> {
         if let Err(why) = ensure_image(podman, spec).await {
             return Ok(Err(why));
@@ -170,8 +163,8 @@ impl PodmanRuntime {
     /// Leaves somebody behind who ends the container after its grace, whatever becomes of this agent.
     async fn set_deadline(&self, id: &InstanceId, grace: Duration) -> Result<(), RuntimeError> {
         let podman = self.service.client().await?;
-        let state = self.look(&podman, id).await?.and_then(|found| found.state);
-        let first = state.as_ref().and_then(state::pid).and_then(procfs::stat);
+        let found = self.look(&podman, id).await?;
+        let first = found.and_then(|found| state::pid(&found.state)).and_then(procfs::stat);
         let Some(first) = first.filter(|first| !first.zombie) else { return Ok(()) };
         let mut command = tokio::process::Command::new(&self.supervisor.program);
         command.args(&self.supervisor.args).arg(deadline::DEADLINE);
@@ -185,14 +178,13 @@ impl PodmanRuntime {
         let podman = self.service.client().await?;
         let Some(found) = self.look(&podman, id).await? else { return Ok(()) };
         let mark = self.folder(id).join(STOP_MARK);
-        let container = found.id.unwrap_or_default();
+        let container = found.id;
         if let Err(error) = disk::write(&mark, container.as_bytes(), Survive::Process) {
             tracing::warn!(%id, %error, "cannot note that it is asked to stop");
         }
         let options = KillContainerOptionsBuilder::default().signal(signal).build();
         match podman.kill_container(&container, Some(options)).await {
-            // Ended meanwhile.
-            Err(error) if words::is_missing(&error) || words::is_conflict(&error) => Ok(()),
+            Err(error) if words::is_over(&error) => Ok(()),
             outcome => outcome.map_err(words::trouble("ask it to stop")),
         }
     }
@@ -226,7 +218,7 @@ fn forget(path: &std::path::Path) -> io::Result<()> {
 }
 
 /// Sees to it that the image is there, or says why it is not.
-async fn ensure_image(podman: &Docker, spec: &Podman) -> Result<(), String> {
+async fn ensure_image(podman: &Docker, spec: &PodmanSpec) -> Result<(), String> {
     let image = spec.image();
     let pull = spec.pull.as_deref().unwrap_or("missing");
     let there = match podman.inspect_image(image).await {
@@ -315,7 +307,7 @@ impl Runtime for PodmanRuntime {
 
     async fn exec(&self, id: &InstanceId, request: ExecRequest) -> Result<Executing, RuntimeError> {
         let podman = self.service.client().await?;
-        exec::begin(podman, &container::name(id), request).await
+        exec::begin(podman.docker, &container::name(id), request).await
     }
 
     async fn address(&self, id: &InstanceId) -> Result<IpAddr, RuntimeError> {

@@ -2,10 +2,11 @@
 //!
 //! A name of a user means something inside of the container only. So the container is made first, asked
 //! for its user and its list of users, and given its files before it starts.
-use super::words;
+use super::service::Podman;
+use super::{inspect, words};
 use crate::users::{self, Ids};
 use bollard::Docker;
-use bollard::query_parameters::{DownloadFromContainerOptionsBuilder, InspectContainerOptions};
+use bollard::query_parameters::DownloadFromContainerOptionsBuilder;
 use futures::TryStreamExt;
 use std::os::unix::fs::lchown;
 use std::path::Path;
@@ -17,10 +18,10 @@ const BLOCK: usize = 512;
 
 /// Gives the files below `folder` to the user of a container that was made and not started. Returns why
 /// it cannot have them.
-pub(super) async fn give(podman: &Docker, container: &str, folder: &Path) -> Result<(), String> {
-    let found = podman.inspect_container(container, None::<InspectContainerOptions>).await;
-    let found = found.map_err(|error| words::said(&error))?;
-    let user = found.config.and_then(|config| config.user).unwrap_or_default();
+pub(super) async fn give(podman: &Podman, container: &str, folder: &Path) -> Result<(), String> {
+    let found = inspect::container(&podman.socket, container).await;
+    let found = found.map_err(|error| error.to_string())?;
+    let user = found.and_then(|found| found.config.user).unwrap_or_default();
     if is_root(&user) {
         return Ok(());
     }

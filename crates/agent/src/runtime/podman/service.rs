@@ -34,12 +34,27 @@ const IDLE_SECONDS: &str = "--time=60";
 /// How much of what a failed service said is repeated.
 const SAID_MAX_BYTES: u64 = 2048;
 
+/// A podman that answered: the library for most questions, the socket for what that cannot read.
+#[derive(Clone)]
+pub(super) struct Podman {
+    pub docker: Docker,
+    pub socket: PathBuf,
+}
+
+impl std::ops::Deref for Podman {
+    type Target = Docker;
+
+    fn deref(&self) -> &Docker {
+        &self.docker
+    }
+}
+
 /// The way to podman.
 pub(super) struct Service {
     config: PodmanConfig,
     folder: PathBuf,
     /// What answered last.
-    connected: Mutex<Option<Docker>>,
+    connected: Mutex<Option<Podman>>,
 }
 
 impl Service {
@@ -53,32 +68,32 @@ impl Service {
     }
 
     /// A podman that answers.
-    pub(super) async fn client(&self) -> Result<Docker, RuntimeError> {
+    pub(super) async fn client(&self) -> Result<Podman, RuntimeError> {
         let mut connected = self.connected.lock().await;
-        if let Some(docker) = connected.as_ref()
-            && answers(docker).await
+        if let Some(podman) = connected.as_ref()
+            && answers(podman).await
         {
-            return Ok(docker.clone());
+            return Ok(podman.clone());
         }
-        let docker = match self.find().await {
-            Some(docker) => docker,
+        let podman = match self.find().await {
+            Some(podman) => podman,
             None => self.start().await?,
         };
-        Ok(connected.insert(docker).clone())
+        Ok(connected.insert(podman).clone())
     }
 
-    async fn find(&self) -> Option<Docker> {
+    async fn find(&self) -> Option<Podman> {
         for socket in self.config.sockets().into_iter().chain([self.own_socket()]) {
-            if let Some(docker) = dial(&socket)
-                && answers(&docker).await
+            if let Some(podman) = dial(&socket)
+                && answers(&podman).await
             {
-                return Some(docker);
+                return Some(podman);
             }
         }
         None
     }
 
-    async fn start(&self) -> Result<Docker, RuntimeError> {
+    async fn start(&self) -> Result<Podman, RuntimeError> {
         let socket = self.own_socket();
         let mut child = self.spawn(&socket).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
@@ -90,11 +105,11 @@ impl Service {
         })?;
         let deadline = Instant::now() + START_PATIENCE;
         loop {
-            if let Some(docker) = dial(&socket)
-                && answers(&docker).await
+            if let Some(podman) = dial(&socket)
+                && answers(&podman).await
             {
                 tracing::info!(socket = %socket.display(), "started podman's service");
-                return Ok(docker);
+                return Ok(podman);
             }
             let ended = child.try_wait().map_err(RuntimeError::io("wait for podman's service"))?;
             if ended.is_some() || deadline < Instant::now() {
@@ -126,9 +141,9 @@ impl Service {
     }
 }
 
-fn dial(socket: &Path) -> Option<Docker> {
-    let path = socket.to_str()?;
-    Docker::connect_with_unix(path, ANSWER_SECONDS, &API).ok()
+fn dial(socket: &Path) -> Option<Podman> {
+    let docker = Docker::connect_with_unix(socket.to_str()?, ANSWER_SECONDS, &API).ok()?;
+    Some(Podman { docker, socket: socket.to_owned() })
 }
 
 async fn answers(docker: &Docker) -> bool {

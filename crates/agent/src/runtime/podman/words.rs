@@ -23,6 +23,12 @@ pub(super) fn is_conflict(error: &Error) -> bool {
     matches!(error, Error::DockerResponseServerError { status_code: 409, .. })
 }
 
+/// What was to be ended has ended meanwhile. Podman says so with a code, or with a state in which
+/// nothing can be ended any more.
+pub(super) fn is_over(error: &Error) -> bool {
+    is_missing(error) || is_conflict(error) || said(error).contains("container state improper")
+}
+
 /// Already in the state that was asked for.
 pub(super) fn is_unchanged(error: &Error) -> bool {
     matches!(error, Error::DockerResponseServerError { status_code: 304, .. })
@@ -79,6 +85,10 @@ mod tests {
     fn codes_are_told_apart() {
         assert!(is_missing(&server(404, "")) && !is_missing(&server(500, "")));
         assert!(is_conflict(&server(409, "")) && is_unchanged(&server(304, "")));
+        let improper =
+            "can only kill running containers. 4f is in state stopped: container state improper";
+        assert!(is_over(&server(500, improper)) && is_over(&server(404, "")));
+        assert!(!is_over(&server(500, "database is locked")));
         assert_eq!(last_line("a\nb\n"), "b");
     }
 }

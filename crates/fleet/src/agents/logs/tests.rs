@@ -4,7 +4,7 @@ use crate::middleware::Outbox;
 fn stage() -> (Arc<Logs>, Arc<Outbox>) {
     let senders = Arc::new(Senders::default());
     let outbox = Arc::new(Outbox::default());
-    senders.insert("edge", Session { epoch: 3, certificate: None, outbox: outbox.clone() });
+    senders.insert("edge", Session { epoch: 3, outbox: outbox.clone(), ..Session::default() });
     (Arc::new(Logs::new(senders)), outbox)
 }
 

@@ -8,5 +8,6 @@ mod identity;
 mod node;
 mod remote;
 mod snapshots;
+mod socket;
 mod suite;
 pub mod world;
