@@ -82,13 +82,7 @@ fn next(desired: &Desired, observed: &Observed, timing: &Timing) -> Next {
         }
         RunState::Lost { message, .. } => again(desired, run, timing, Phase::FailedLost, message),
         RunState::Ended { exit, interrupted, .. } => {
-            let said = match &observed.failed_probe {
-                Some(why) => {
-                    format!("{}, after its liveness probe failed: {why}", words::ended(*exit))
-                }
-                None => words::ended(*exit),
-            };
-            after_end(desired, run, *exit, *interrupted, said, timing)
+            after_end(desired, observed, run, (*exit, *interrupted), timing)
         }
     }
 }
@@ -99,20 +93,25 @@ fn at_once(history: History, why: &str) -> Next {
 
 fn after_end(
     desired: &Desired,
+    observed: &Observed,
     run: &Run,
-    exit: Exit,
-    interrupted: bool,
-    said: String,
+    (exit, interrupted): (Exit, bool),
     timing: &Timing,
 ) -> Next {
+    let said = match &observed.failed_probe {
+        Some(why) => format!("{}, after its liveness probe failed: {why}", words::ended(exit)),
+        None => words::ended(exit),
+    };
     let success = exit == Exit::Code(0);
     match desired.restart {
         RestartPolicy::Never => finished(success, said),
         // Who was asked to stop has not finished, whatever it answered.
-        RestartPolicy::OnFailure | RestartPolicy::Always if interrupted => {
+        RestartPolicy::OnFailure | RestartPolicy::Always
+            if interrupted && observed.failed_probe.is_none() =>
+        {
             at_once(History { failures: 0, ..following(run, timing) }, "it was stopped")
         }
-        RestartPolicy::OnFailure if success => finished(success, said),
+        RestartPolicy::OnFailure if success && !interrupted => finished(success, said),
         RestartPolicy::OnFailure | RestartPolicy::Always => {
             again(desired, run, timing, Phase::PendingWaitingToStart, &said)
         }

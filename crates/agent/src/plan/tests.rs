@@ -260,6 +260,21 @@ fn what_probes_say_is_told_before_and_after_the_end_they_cause() {
     let text =
         "rest Failed/ExecFailed: ended by SIGTERM, after its liveness probe failed: no answer";
     check(Some(ended(Exit::Signal(15))), never, NOW, text);
+    // It failed like one that ends by itself, so it is not started again and again without a pause.
+    for restart in [RestartPolicy::Always, RestartPolicy::OnFailure] {
+        let asked = |desired: &mut Desired, observed: &mut Observed| {
+            failed(desired, observed);
+            desired.restart = restart;
+            let run = observed.run.as_mut().unwrap();
+            if let RunState::Ended { interrupted, .. } = &mut run.state {
+                *interrupted = true;
+            }
+        };
+        let text = "wait Pending/WaitingToStart: exited with code 0, after its liveness probe \
+                    failed: no answer, starting again in 0.5 s";
+        check(Some(ended(Exit::Code(0))), asked, NOW, text);
+        check(Some(ended(Exit::Code(0))), asked, MINUTE, "start#1 Pending/Starting: ");
+    }
     let text = "rest Running/: started again because its liveness probe failed: no answer";
     check(Some(running()), failed, NOW, text);
     let both = |desired: &mut Desired, observed: &mut Observed| {

@@ -113,8 +113,13 @@ async fn a_container_reads_its_files_as_the_user_of_its_image() {
         return;
     }
     server.until_state(&program, "Running").await;
-    let request =
-        LogRequest { stream: "s".into(), id: program.id.clone(), credit: 10, ..<_>::default() };
+    let request = LogRequest {
+        stream: "s".into(),
+        id: program.id.clone(),
+        credit: 10,
+        follow: true,
+        ..<_>::default()
+    };
     server.send(vec![Some(Message::Log(request))]).await;
     server.until_logged("its file", |server| server.output.contains_key("s")).await;
     assert_eq!(server.output["s"], "one\n");

@@ -72,7 +72,12 @@ fn description(object: &Value, events: &[Happening], now: Timestamp, style: Styl
         condition_rows(conditions.unwrap_or_default(), now),
         style,
     );
-    table_section(&mut lines, "Events", happenings::rows(events, now, false), style);
+    table_section(
+        &mut lines,
+        "Events",
+        happenings::rows(events, now, happenings::Of::Resource),
+        style,
+    );
     lines
 }
 

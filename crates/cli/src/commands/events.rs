@@ -1,5 +1,5 @@
 //! `orrery events`.
-use super::happenings::{self, Happening};
+use super::happenings::{self, Happening, Of};
 use crate::args::{EventsArguments, Global};
 use crate::exit::Interrupted;
 use crate::output::table::plain_lines;
@@ -21,8 +21,9 @@ pub async fn run(global: &Global, arguments: EventsArguments) -> anyhow::Result<
     };
     let scope = happenings::scope(project, regarding.as_ref(), arguments.r#type.as_deref());
     let headers = !arguments.no_headers;
+    let of = if scope.project.is_empty() { Of::All } else { Of::Project };
     if arguments.watch {
-        return follow(&session, &scope, headers).await;
+        return follow(&session, &scope, of, headers).await;
     }
     let found = happenings::list(&session, &scope).await?;
     if found.is_empty() {
@@ -33,12 +34,12 @@ pub async fn run(global: &Global, arguments: EventsArguments) -> anyhow::Result<
         print::note(&format!("no events{place}"));
         return Ok(());
     }
-    let lines = plain_lines(&happenings::rows(&found, print::now(), true), style::stdout());
+    let lines = plain_lines(&happenings::rows(&found, print::now(), of), style::stdout());
     print::lines(&lines[usize::from(!headers)..])
 }
 
 /// Everything so far, then each event as it happens.
-async fn follow(session: &Session, scope: &Scope, headers: bool) -> anyhow::Result<()> {
+async fn follow(session: &Session, scope: &Scope, of: Of, headers: bool) -> anyhow::Result<()> {
     let mut signals = StopSignals::listen()?;
     let mut watches = Watches::default();
     watches.add(session, happenings::kind(session)?, scope, "", Patience::Later)?;
@@ -55,26 +56,27 @@ async fn follow(session: &Session, scope: &Scope, headers: bool) -> anyhow::Resu
         });
         let mut told: Vec<Happening> = told.collect();
         happenings::sort(&mut told);
-        show(&told, headers && first && known.is_complete())?;
+        show(&told, of, headers && first && known.is_complete())?;
     }
 }
 
 /// Lines with columns of a fixed width, because what comes later is not known yet.
-fn show(events: &[Happening], headers: bool) -> anyhow::Result<()> {
-    const WIDTHS: [usize; 5] = [9, 5, 7, 16, 28];
+fn show(events: &[Happening], of: Of, headers: bool) -> anyhow::Result<()> {
+    const WIDTHS: [usize; 6] = [12, 9, 5, 7, 16, 28];
+    let widths = if of == Of::All { &WIDTHS[..] } else { &WIDTHS[1..] };
     let now = print::now();
     let style = style::stdout();
     let mut lines = Vec::new();
     let pad = |row: &[String]| {
-        let cells = row.iter().enumerate().map(|(at, cell)| match WIDTHS.get(at) {
+        let cells = row.iter().enumerate().map(|(at, cell)| match widths.get(at) {
             Some(width) => format!("{cell:<width$}"),
             None => cell.clone(),
         });
         cells.collect::<Vec<_>>().join("   ")
     };
     if headers {
-        lines.push(style.strong(&pad(&happenings::header(true))));
+        lines.push(style.strong(&pad(&happenings::header(of))));
     }
-    lines.extend(events.iter().map(|event| pad(&event.row(now, true))));
+    lines.extend(events.iter().map(|event| pad(&event.row(now, of))));
     print::lines(&lines)
 }

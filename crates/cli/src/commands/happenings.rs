@@ -70,32 +70,47 @@ fn last_seen(event: &Value) -> Option<Timestamp> {
     lookup(event, "spec.lastTimestamp").and_then(Value::as_str).and_then(|time| time.parse().ok())
 }
 
-/// Rows below a header. With their resource where they are of several.
-pub fn rows(events: &[Happening], now: Timestamp, with_object: bool) -> Vec<Vec<String>> {
-    let mut rows = vec![header(with_object)];
-    rows.extend(events.iter().map(|event| event.row(now, with_object)));
+/// What the events of a table have in common, and need not be said of each.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Of {
+    /// They are about one resource.
+    Resource,
+    /// They are about the resources of one project.
+    Project,
+    /// They are about anything.
+    All,
+}
+
+/// Rows below a header.
+pub fn rows(events: &[Happening], now: Timestamp, of: Of) -> Vec<Vec<String>> {
+    let mut rows = vec![header(of)];
+    rows.extend(events.iter().map(|event| event.row(now, of)));
     rows
 }
 
-pub fn header(with_object: bool) -> Vec<String> {
-    let cells = ["LAST SEEN", "COUNT", "TYPE", "REASON", "OBJECT", "MESSAGE"];
-    let shown = cells.into_iter().filter(|cell| with_object || *cell != "OBJECT");
+pub fn header(of: Of) -> Vec<String> {
+    let cells = ["PROJECT", "LAST SEEN", "COUNT", "TYPE", "REASON", "OBJECT", "MESSAGE"];
+    let shown = cells.into_iter().filter(|cell| match *cell {
+        "PROJECT" => of == Of::All,
+        "OBJECT" => of != Of::Resource,
+        _ => true,
+    });
     shown.map(str::to_owned).collect()
 }
 
 impl Happening {
-    pub fn row(&self, now: Timestamp, with_object: bool) -> Vec<String> {
+    pub fn row(&self, now: Timestamp, of: Of) -> Vec<String> {
         let event = &self.0;
         let cell = |path: &str| text(lookup(event, path));
         let kind = cell("spec.regarding.kind").to_lowercase();
         let object = format!("{kind}/{}", cell("spec.regarding.name"));
-        let mut row = vec![
-            age(lookup(event, "spec.lastTimestamp"), now),
-            cell("spec.count"),
-            cell("spec.type"),
-            cell("spec.reason"),
-        ];
-        if with_object {
+        let mut row = Vec::new();
+        if of == Of::All {
+            row.push(cell("metadata.project"));
+        }
+        row.push(age(lookup(event, "spec.lastTimestamp"), now));
+        row.extend(["spec.count", "spec.type", "spec.reason"].map(cell));
+        if of != Of::Resource {
             row.push(object);
         }
         row.push(cell("spec.message"));

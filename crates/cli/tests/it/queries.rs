@@ -227,7 +227,7 @@ fn watches_append_lines_when_piped() {
     let _up = home.up();
     let mut table = follow(&home, &["get", "projects", "-w", "-l", "app"]);
     let mut events = follow(&home, &["events", "-A", "-w"]);
-    assert!(events.next().starts_with("LAST SEEN"));
+    assert!(events.next().starts_with("PROJECT "), "of all projects, so each line names its own");
     apply(&home, &project("a", "web"));
     assert!(table.next().starts_with("NAME"));
     assert!(table.next().starts_with("a "));
@@ -235,7 +235,10 @@ fn watches_append_lines_when_piped() {
     let gone = (0..10).map(|_| table.next()).find(|line| line.contains("Deleted"));
     assert!(gone.is_some(), "the last line says that it is gone");
     home.orrery(&["apply", "-f", "examples/hello.yaml"]).good();
-    assert!(events.next().contains("workloadinstance/hello-local"));
+    let told = events.next();
+    assert!(told.starts_with("hello ") && told.contains("workloadinstance/hello-local"), "{told}");
+    let all = home.orrery(&["events", "-A"]).good();
+    assert!(all.starts_with("PROJECT ") && all.contains("\nhello "), "{all}");
     table.stop();
     events.stop();
 }

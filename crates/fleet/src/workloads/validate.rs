@@ -1,6 +1,10 @@
 //! What the definition of a workload cannot say with options alone.
 use orrery_api::{Object, Reason, Violation};
 use orrery_proto::apps::v1::{File, Placement, Podman, Workload, WorkloadSpec, workload_spec};
+use std::collections::{BTreeMap, HashMap};
+
+/// How much of a bad name is repeated.
+const NAME_SHOWN_MAX: usize = 80;
 
 /// Refuses what could never run.
 pub fn workload(object: &Object, _old: Option<&Object>) -> Vec<Violation> {
@@ -16,8 +20,55 @@ pub fn workload(object: &Object, _old: Option<&Object>) -> Vec<Violation> {
         }
     }
     found.extend(files(spec));
-    if let Some(workload_spec::Runtime::Podman(podman)) = &spec.runtime {
-        found.extend(ports(podman));
+    match &spec.runtime {
+        Some(workload_spec::Runtime::Podman(podman)) => {
+            found.extend(ports(podman));
+            found.extend(command_line(
+                "podman",
+                [("command", &podman.command), ("args", &podman.args)],
+            ));
+            found.extend(environment("podman", &podman.env));
+        }
+        Some(workload_spec::Runtime::Process(process)) => {
+            let broken = process.command.as_ref().filter(|command| command.contains('\0'));
+            found.extend(broken.map(|_| with_nul("spec.process.command".to_owned())));
+            found.extend(command_line("process", [("args", &process.args)]));
+            found.extend(environment("process", &process.env));
+        }
+        None => {}
+    }
+    found
+}
+
+/// What programs are started with ends at the first NUL, which is what the operating system marks ends by.
+fn command_line<const N: usize>(runtime: &str, lists: [(&str, &Vec<String>); N]) -> Vec<Violation> {
+    let texts = lists.into_iter().flat_map(|(list, texts)| {
+        let paths = texts.iter().enumerate();
+        paths.map(move |(number, text)| (format!("spec.{runtime}.{list}[{number}]"), text))
+    });
+    let broken = texts.filter(|(_, text)| text.contains('\0'));
+    broken.map(|(path, _)| with_nul(path)).collect()
+}
+
+/// Does not repeat the text, which may be long, or a password.
+fn with_nul(path: String) -> Violation {
+    let why = "must not contain NUL, which no program can be started with";
+    Violation::new(path, Reason::Invalid, why)
+}
+
+/// A variable is NAME=VALUE to the operating system.
+fn environment(runtime: &str, env: &HashMap<String, String>) -> Vec<Violation> {
+    let clip = |name: &str| name.escape_debug().take(NAME_SHOWN_MAX).collect::<String>();
+    let mut found = Vec::new();
+    for (name, value) in env.iter().collect::<BTreeMap<_, _>>() {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            let why = "must be the name of a variable: not empty, without = and NUL";
+            let path = format!("spec.{runtime}.env[{}]", clip(name));
+            found.push(Violation::new(path, Reason::Invalid, why));
+        }
+        if value.contains('\0') {
+            found.push(with_nul(format!("spec.{runtime}.env[{}]", clip(name))));
+        }
     }
     found
 }
@@ -107,6 +158,32 @@ mod tests {
         check_file("a//b", true, false);
         check_file("a:b", true, false);
         check_file("/", true, false);
+    }
+
+    #[track_caller]
+    fn check_env(name: &str, value: &str, good: bool) {
+        let env = HashMap::from([(name.to_owned(), value.to_owned())]);
+        let found = environment("process", &env);
+        assert_eq!(found.is_empty(), good, "{found:?}");
+        let path = format!("spec.process.env[{}]", name.escape_debug());
+        assert!(found.iter().all(|it| it.path == path), "{found:?}");
+    }
+
+    #[test]
+    fn variables_and_arguments_can_be_handed_to_a_program() {
+        check_env("PATH", "/bin=x", true);
+        check_env("with space", "", true);
+        check_env("A=B", "", false);
+        check_env("", "x", false);
+        check_env("A\0B", "x", false);
+        check_env("A", "x\0", false);
+        let args = vec!["good".to_owned(), "b\0d".to_owned()];
+        let found = command_line("process", [("args", &args)]);
+        let paths: Vec<&str> = found.iter().map(|it| it.path.as_str()).collect();
+        assert_eq!(paths, ["spec.process.args[1]"]);
+        let found = command_line("podman", [("command", &args), ("args", &Vec::new())]);
+        let paths: Vec<&str> = found.iter().map(|it| it.path.as_str()).collect();
+        assert_eq!(paths, ["spec.podman.command[1]"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! From a declared workload to an agent and back.
 use orrery_fleet::middleware::Peer;
-use orrery_hub::{ListOptions, ObjectName};
+use orrery_hub::{DeleteOptions, ListOptions, ObjectName, Propagation};
 use orrery_proto::apps::v1::{
     Placement, Process, Workload, WorkloadInstance, WorkloadSpec, workload_spec,
 };
@@ -68,6 +68,28 @@ async fn a_workload_reaches_its_agent_runs_and_goes() {
     agent.report(&assignment.id, "Removed", removing.generation).await;
     world.until_gone::<Workload>(&web()).await;
     assert!(matches!(agent.next().await, Some(Message::Unassign(u)) if u.id == assignment.id));
+    world.stop().await;
+}
+
+/// Copies are parts of their workload, whatever a deletion asks for.
+#[tokio::test]
+async fn copies_go_with_their_workload_also_when_it_is_to_leave_orphans() {
+    let (world, transport) = shop().await;
+    let mut agent = FakeAgent::connect(&transport, "edge-1").await.unwrap();
+    apply(&world, &mk_workload("web", &["edge-1"])).await;
+    let mut assignment = agent.assignment().await;
+    let instances = world.hub.resources::<WorkloadInstance>().unwrap();
+    let copy = instances.list(ListOptions::default()).await.unwrap().remove(0).metadata.unwrap();
+    let wish = Some(Propagation::Orphan);
+    let options = DeleteOptions { propagation: wish, ..DeleteOptions::from(web()) };
+    let workloads = world.hub.resources::<Workload>().unwrap();
+    workloads.accessor().delete(options).await.unwrap();
+    while !assignment.removing {
+        assignment = agent.assignment().await;
+    }
+    agent.report(&assignment.id, "Removed", assignment.generation).await;
+    world.until_gone::<Workload>(&web()).await;
+    world.until_gone::<WorkloadInstance>(&ObjectName::new("shop", &copy.name)).await;
     world.stop().await;
 }
 
