@@ -10,6 +10,7 @@ mod each;
 mod encrypted;
 mod errors;
 mod giving;
+mod grpc;
 mod impersonation;
 mod joining;
 mod kube_rs;

@@ -1,0 +1,96 @@
+//! What programs are told over gRPC.
+use crate::support::{World, workload};
+use orrery_proto::hub::v1 as hub;
+use orrery_proto::hub::v1::hub_client::HubClient;
+use orrery_proto::hub::v1::resource::Body;
+use serde_json::{Value, json};
+use tonic::{Code, Status};
+
+const JSON: i32 = hub::Encoding::Json as i32;
+
+fn apply(api_version: &str, kind: &str, object: &Value) -> hub::ApplyRequest {
+    let resource = hub::Resource {
+        api_version: api_version.into(),
+        kind: kind.into(),
+        body: Some(Body::Json(object.to_string())),
+    };
+    hub::ApplyRequest { resource: Some(resource), encoding: JSON, ..<_>::default() }
+}
+
+fn name(name: &str) -> Option<hub::ResourceName> {
+    let (kind, project) = ("Workload".into(), "default".into());
+    Some(hub::ResourceName { kind, project, name: name.into(), ..<_>::default() })
+}
+
+fn mk_workload(name: &str) -> Value {
+    let mut object = workload(name);
+    object["metadata"]["project"] = json!("default");
+    object
+}
+
+#[track_caller]
+fn refused<T: std::fmt::Debug>(outcome: Result<T, Status>, words: &str) {
+    let status = outcome.expect_err(words);
+    assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
+    assert!(status.message().contains(words), "{}", status.message());
+}
+
+/// What a program means that this server does not know, is not guessed.
+#[tokio::test]
+async fn unknown_values_of_enumerations_are_refused() {
+    let world = World::start().await;
+    let mut api = HubClient::connect(world.url()).await.unwrap();
+    let given = apply("", "", &mk_workload("a"));
+    refused(
+        api.apply(hub::ApplyRequest { mode: 9, ..given.clone() }).await,
+        "ApplyRequest.mode: 9",
+    );
+    let odd = hub::ApplyRequest { encoding: 7, ..given.clone() };
+    refused(api.apply(odd).await, "ApplyRequest.encoding: 7");
+    api.apply(given).await.unwrap();
+    let odd = hub::DeleteRequest { name: name("a"), propagation: 9, ..<_>::default() };
+    refused(api.delete(odd).await, "DeleteRequest.propagation: 9");
+    let odd = hub::DeleteRequest { name: name("a"), encoding: 7, ..<_>::default() };
+    refused(api.delete(odd).await, "DeleteRequest.encoding: 7");
+    let odd = hub::GetRequest { name: name("a"), encoding: 7 };
+    refused(api.get(odd).await, "GetRequest.encoding: 7");
+    let odd = hub::ListRequest { kind: "Workload".into(), encoding: 7, ..<_>::default() };
+    refused(api.list(odd).await, "ListRequest.encoding: 7");
+    let odd = hub::WatchRequest { kind: "Workload".into(), encoding: 7, ..<_>::default() };
+    refused(api.watch(odd).await, "WatchRequest.encoding: 7");
+    api.get(hub::GetRequest { name: name("a"), ..<_>::default() })
+        .await
+        .expect("it is still there");
+}
+
+#[tokio::test]
+async fn a_resource_and_its_json_agree_on_what_it_is() {
+    let world = World::start().await;
+    let mut api = HubClient::connect(world.url()).await.unwrap();
+    let whole = mk_workload("a");
+    for (api_version, kind) in
+        [("", "Node"), ("infra.orrery.dev/v1", ""), ("apps.orrery.dev/v9", "Workload")]
+    {
+        refused(api.apply(apply(api_version, kind, &whole)).await, "disagree with the JSON");
+    }
+    for (api_version, kind) in [("", ""), ("", "Workload"), ("apps.orrery.dev/v1", "Workload")] {
+        api.apply(apply(api_version, kind, &whole)).await.unwrap();
+    }
+    let mut bare = mk_workload("b");
+    let fields = bare.as_object_mut().unwrap();
+    fields.remove("apiVersion");
+    fields.remove("kind");
+    api.apply(apply("apps.orrery.dev/v1", "Workload", &bare))
+        .await
+        .expect("the message says what it is");
+    refused(api.apply(apply("", "", &bare)).await, "kind is missing");
+}
+
+#[tokio::test]
+async fn a_refusal_says_which_resource_is_meant() {
+    let world = World::start().await;
+    let mut api = HubClient::connect(world.url()).await.unwrap();
+    let mut odd = mk_workload("web");
+    odd["spec"]["colour"] = json!("red");
+    refused(api.apply(apply("", "", &odd)).await, "Workload \"web\" is invalid");
+}
