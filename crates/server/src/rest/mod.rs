@@ -275,7 +275,8 @@ impl Rest {
         let language = body::language(request.headers())?;
         let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
         let asked = body::value(language, &body::read(request.into_body()).await?)?;
-        let value = review.answer(&self.guard.of(peer.subject()), &peer, &asked)?;
+        let (guard, scheme) = (self.guard.of(peer.subject()), self.hub.scheme());
+        let value = review.answer(&guard, scheme, &peer, &asked)?;
         Ok(render::answer(StatusCode::CREATED, form, &value, &[]))
     }
 }

@@ -5,6 +5,7 @@ mod audit;
 mod bad_clients;
 mod browsers;
 mod clients;
+mod dialect;
 mod discovery;
 mod each;
 mod encrypted;
