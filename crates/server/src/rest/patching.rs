@@ -68,6 +68,22 @@ impl Patch {
     }
 }
 
+/// Whoever declares fields says of what: one who sends nothing would take back all that they have declared.
+pub fn check_declared(declared: &Value) -> Result<(), Failure> {
+    if !declared.is_object() {
+        return Err(Failure::bad_request("the body of an apply patch must be an object"));
+    }
+    for key in ["apiVersion", "kind"] {
+        let said = declared.get(key).is_some_and(|value| value != "" && !value.is_null());
+        if !said {
+            return Err(Failure::bad_request(format!(
+                "Object '{key}' is missing in the body of the apply patch"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Patches one object.
 pub async fn patch(
     resource: &Resource,

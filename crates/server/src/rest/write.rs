@@ -4,7 +4,7 @@ use super::call::Call;
 use super::decode;
 use super::failure::{Cause, Failure};
 use super::gated::About;
-use super::patching::{self, Patch, PatchOptions, Patched, absent_project};
+use super::patching::{self, Patch, PatchOptions, Patched, absent_project, check_declared};
 use super::render;
 use axum::body::{Body, HttpBody as _};
 use axum::http::StatusCode;
@@ -140,6 +140,7 @@ pub fn check_options(call: &Call, patch: &Patch) -> Result<(), Failure> {
                 let message = "Required value: is required for apply patch";
                 return refuse(Cause::new("FieldValueRequired", "fieldManager", message));
             }
+            check_declared(declared)?;
             match declared.pointer("/metadata/managedFields") {
                 None | Some(Value::Null) => Ok(()),
                 Some(_) => Err(Failure::bad_request("metadata.managedFields must be nil")),

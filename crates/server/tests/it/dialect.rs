@@ -1,8 +1,24 @@
 //! Finer points of the dialect, in which tools notice every difference.
-use crate::support::World;
+use crate::support::{APPLY, WORKLOADS, World, workload};
 use axum::body::Body;
 use axum::http::Method;
 use serde_json::json;
+
+#[tokio::test]
+async fn an_apply_that_says_nothing_takes_nothing_back() {
+    let world = World::start().await;
+    let path = format!("{WORKLOADS}/a?fieldManager=me");
+    world.patch(&path, APPLY, &workload("a")).await.expect(201);
+    let before = world.get(&format!("{WORKLOADS}/a")).await.expect(200);
+    for body in ["{}", "kind: Workload\n", r#"{"apiVersion":"","kind":"Workload"}"#] {
+        let refused = world.send_as(Method::PATCH, &path, APPLY, body).await.expect(400);
+        assert!(
+            refused["message"].as_str().unwrap().contains("'apiVersion' is missing"),
+            "{refused}"
+        );
+    }
+    assert_eq!(world.get(&format!("{WORKLOADS}/a")).await.expect(200), before);
+}
 
 #[tokio::test]
 async fn rules_are_told_with_the_groups_of_discovery() {
