@@ -1,8 +1,53 @@
 //! Finer points of the dialect, in which tools notice every difference.
-use crate::support::{APPLY, WORKLOADS, World, workload};
+use crate::support::{APPLY, Answer, MERGE, WORKLOADS, World, workload};
 use axum::body::Body;
 use axum::http::Method;
 use serde_json::json;
+
+fn warnings(answer: &Answer) -> Vec<&str> {
+    answer.headers.get_all("warning").iter().map(|value| value.to_str().unwrap()).collect()
+}
+
+fn twice(name: &str) -> String {
+    let whole = workload(name).to_string();
+    whole.replace(r#""command":"sleep""#, r#""command":"false","command":"sleep""#)
+}
+
+#[tokio::test]
+async fn a_field_that_stands_twice_is_judged_as_asked() {
+    let world = World::start().await;
+    let told = "duplicate field \"spec.process.command\"";
+    let post = async |name: &str, validation: &str| {
+        let path = format!("{WORKLOADS}?fieldValidation={validation}");
+        world.send_as(Method::POST, &path, "application/json", twice(name)).await
+    };
+    let refused = post("a", "Strict").await.expect(400);
+    assert!(refused["message"].as_str().unwrap().contains(told), "{refused}");
+    let warned = post("a", "Warn").await;
+    assert_eq!(warned.code, 201, "{}", warned.text);
+    let expect = "299 - \"duplicate field \\\"spec.process.command\\\"\"";
+    assert_eq!(warnings(&warned), [expect]);
+    assert_eq!(warned.json()["spec"]["process"]["command"], "sleep", "the last one counts");
+    let ignored = post("b", "Ignore").await;
+    assert_eq!((ignored.code.as_u16(), warnings(&ignored).len()), (201, 0), "{}", ignored.text);
+    let unsaid = world.send_as(Method::POST, WORKLOADS, "application/json", twice("c")).await;
+    assert_eq!((unsaid.code.as_u16(), warnings(&unsaid).len()), (201, 1), "{}", unsaid.text);
+
+    let (one, by) = (format!("{WORKLOADS}/a"), format!("{WORKLOADS}/a?fieldManager=me&force=true"));
+    let whole = twice("a");
+    let merged = r#"{"metadata":{"labels":{"a":"1","a":"2"}}}"#;
+    for (method, path, kind, body) in [
+        (Method::PUT, &one, "application/json", whole.as_str()),
+        (Method::PATCH, &one, MERGE, merged),
+        (Method::PATCH, &by, APPLY, whole.as_str()),
+    ] {
+        let strict = format!("{path}{}fieldValidation=Strict", if path == &by { "&" } else { "?" });
+        let refused = world.send_as(method.clone(), &strict, kind, body.to_owned()).await;
+        assert_eq!(refused.code, 400, "{kind}: {}", refused.text);
+        let warned = world.send_as(method, path, kind, body.to_owned()).await;
+        assert_eq!((warned.code.as_u16(), warnings(&warned).len()), (200, 1), "{}", warned.text);
+    }
+}
 
 #[tokio::test]
 async fn an_apply_that_says_nothing_takes_nothing_back() {
