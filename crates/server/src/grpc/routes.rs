@@ -14,6 +14,18 @@ use orrery_proto::identity::v1::identity_server::IdentityServer;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
+/// What the port has that descriptors tell of; those of xDS are Envoy's, and known to whoever speaks it.
+const SERVICES: [&str; 8] = [
+    "orrery.hub.v1.Hub",
+    "orrery.fleet.v1.AgentConnection",
+    "orrery.fleet.v1.CommanderConnection",
+    "orrery.fleet.v1.ServerConnection",
+    "orrery.identity.v1.Identity",
+    "grpc.health.v1.Health",
+    "grpc.reflection.v1.ServerReflection",
+    "grpc.reflection.v1alpha.ServerReflection",
+];
+
 /// Everything but joining.
 pub fn all(
     front: Front,
@@ -21,10 +33,6 @@ pub fn all(
     fleet: Arc<Fleet>,
     (mesh, stop): (&Mesh, &CancellationToken),
 ) -> Result<axum::Router, Error> {
-    let reflection = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(orrery_proto::FILE_DESCRIPTOR_SET)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()?;
     let (health_reporter, health) = tonic_health::server::health_reporter();
     let serving = async move {
         health_reporter.set_serving::<HubServer<HubService>>().await;
@@ -38,9 +46,19 @@ pub fn all(
         .add_service(CommanderService::server(connections.commanders.clone()))
         .add_service(PeerService::server(fleet))
         .add_service(health)
-        .add_service(reflection);
+        .add_service(reflection().build_v1()?)
+        .add_service(reflection().build_v1alpha()?);
     mesh::serve(&mut routes, mesh, stop);
     Ok(routes.routes().into_axum_router())
+}
+
+/// What this port says of itself: the services that it has, and not all that are defined. Tools ask in two
+/// versions for that.
+fn reflection() -> tonic_reflection::server::Builder<'static> {
+    let builder = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(orrery_proto::FILE_DESCRIPTOR_SET)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET);
+    SERVICES.into_iter().fold(builder, tonic_reflection::server::Builder::with_service_name)
 }
 
 /// Joining and renewing, outside of what is for people.

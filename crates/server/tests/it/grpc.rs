@@ -1,10 +1,13 @@
 //! What programs are told over gRPC.
 use crate::support::{World, workload};
+use futures::StreamExt as _;
 use orrery_proto::hub::v1 as hub;
 use orrery_proto::hub::v1::hub_client::HubClient;
 use orrery_proto::hub::v1::resource::Body;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use tonic::{Code, Status};
+use tonic_reflection::pb::{v1, v1alpha};
 
 const JSON: i32 = hub::Encoding::Json as i32;
 
@@ -93,4 +96,50 @@ async fn a_refusal_says_which_resource_is_meant() {
     let mut odd = mk_workload("web");
     odd["spec"]["colour"] = json!("red");
     refused(api.apply(apply("", "", &odd)).await, "Workload \"web\" is invalid");
+}
+
+/// Tools ask in either version which services there are, and find those of this port only.
+#[tokio::test]
+async fn reflection_lists_the_services_of_this_port() {
+    let world = World::start().await;
+    let endpoint = tonic::transport::Endpoint::from_shared(world.url()).unwrap();
+    let channel = endpoint.connect().await.unwrap();
+    let ask = v1::ServerReflectionRequest {
+        message_request: Some(v1::server_reflection_request::MessageRequest::ListServices(
+            String::new(),
+        )),
+        ..<_>::default()
+    };
+    let mut client = v1::server_reflection_client::ServerReflectionClient::new(channel.clone());
+    let mut answers =
+        client.server_reflection_info(futures::stream::iter([ask])).await.unwrap().into_inner();
+    let Some(v1::server_reflection_response::MessageResponse::ListServicesResponse(found)) =
+        answers.next().await.unwrap().unwrap().message_response
+    else {
+        panic!("a list of services");
+    };
+    let found: BTreeSet<String> = found.service.into_iter().map(|service| service.name).collect();
+    let ask = v1alpha::ServerReflectionRequest {
+        message_request: Some(v1alpha::server_reflection_request::MessageRequest::ListServices(
+            String::new(),
+        )),
+        ..<_>::default()
+    };
+    let mut client = v1alpha::server_reflection_client::ServerReflectionClient::new(channel);
+    let mut answers =
+        client.server_reflection_info(futures::stream::iter([ask])).await.unwrap().into_inner();
+    let Some(v1alpha::server_reflection_response::MessageResponse::ListServicesResponse(older)) =
+        answers.next().await.unwrap().unwrap().message_response
+    else {
+        panic!("a list of services");
+    };
+    let older: BTreeSet<String> = older.service.into_iter().map(|service| service.name).collect();
+    assert_eq!(found, older);
+    assert!(
+        found.contains("orrery.hub.v1.Hub") && found.contains("orrery.identity.v1.Identity"),
+        "{found:?}"
+    );
+    for elsewhere in ["infra.Infragrpc", "orrery.volumes.v1.Pool", "csi.v1.Node"] {
+        assert!(!found.contains(elsewhere), "{found:?}");
+    }
 }
