@@ -32,6 +32,17 @@ pub fn media_type(headers: &HeaderMap) -> String {
     text.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
+/// Refuses a body that was made smaller on its way: nobody here makes it larger again.
+pub fn check_encoding(headers: &HeaderMap) -> Result<(), Failure> {
+    let text = headers.get(header::CONTENT_ENCODING).and_then(|value| value.to_str().ok());
+    match text.map(str::trim) {
+        None | Some("" | "identity") => Ok(()),
+        Some(other) => Err(Failure::unsupported_media(format!(
+            "the body of the request is in Content-Encoding {other:?}, which is not read here: send it as it is"
+        ))),
+    }
+}
+
 /// A body that does not say what it is, is JSON.
 pub fn language(headers: &HeaderMap) -> Result<Language, Failure> {
     match media_type(headers).as_str() {
