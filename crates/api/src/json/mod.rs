@@ -17,8 +17,8 @@ mod well_known;
 pub(crate) use decode::{decode, decode_default};
 pub(crate) use encode::{element_text, encode};
 pub(crate) use scalar::{describe, encode_key as key_text, text as scalar_text};
-pub use text::parse_json;
 pub(crate) use text::parse_json_up_to;
+pub use text::{parse_json, parse_json_noting};
 pub(crate) use well_known::{problem_of as well_known_problem, timestamp_of};
 
 use crate::violation::{Violation, summarize};

@@ -19,8 +19,21 @@ pub fn parse_json(text: &[u8]) -> Result<Value, DecodeError> {
     parse_json_up_to(text, JSON_BYTES_MAX)
 }
 
+/// The same for those who decide themselves what fields are that are written twice: the last one counts, and
+/// all of them are told.
+pub fn parse_json_noting(text: &[u8]) -> Result<(Value, Vec<Violation>), DecodeError> {
+    parse_up_to(text, JSON_BYTES_MAX)
+}
+
 /// Parses JSON text of at most `limit` bytes.
 pub(crate) fn parse_json_up_to(text: &[u8], limit: usize) -> Result<Value, DecodeError> {
+    match parse_up_to(text, limit)? {
+        (value, duplicates) if duplicates.is_empty() => Ok(value),
+        (_, duplicates) => Err(DecodeError::Invalid(duplicates)),
+    }
+}
+
+fn parse_up_to(text: &[u8], limit: usize) -> Result<(Value, Vec<Violation>), DecodeError> {
     if limit < text.len() {
         return Err(DecodeError::TooLarge { size: text.len(), limit });
     }
@@ -35,8 +48,7 @@ pub(crate) fn parse_json_up_to(text: &[u8], limit: usize) -> Result<Value, Decod
         return Err(DecodeError::TooDeep { path, limit: JSON_DEPTH_MAX });
     }
     let value = parsed.map_err(|error| syntax_error(&error))?;
-    let duplicates = state.duplicates.into_inner().into_vec();
-    if duplicates.is_empty() { Ok(value) } else { Err(DecodeError::Invalid(duplicates)) }
+    Ok((value, state.duplicates.into_inner().into_vec()))
 }
 
 fn syntax_error(error: &serde_json::Error) -> DecodeError {
@@ -191,6 +203,8 @@ mod tests {
             "a.b: Duplicate value: the field is written twice; \
              c[0].d: Duplicate value: the field is written twice",
         );
+        let (value, twice) = parse_json_noting(br#"{"a": 1, "a": 2}"#).expect("it can be read");
+        assert_eq!((value, twice.len()), (serde_json::json!({ "a": 2 }), 1), "the last one counts");
     }
 
     #[test]

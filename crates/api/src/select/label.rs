@@ -160,6 +160,10 @@ impl<'a> Parser<'a> {
         if !self.take("(") {
             return Err(format!("expected '(' before {:?}", self.rest));
         }
+        self.skip_space();
+        if self.take(")") {
+            return Err("expected a value between '(' and ')'".to_owned());
+        }
         let mut values = BTreeSet::new();
         loop {
             values.insert(self.value()?);

@@ -93,7 +93,7 @@ fn the_dashboard_and_the_alerts_name_figures_that_are_there() {
     assert!(10 < wanted.len(), "{wanted:?}");
     // A watch is counted while it is open.
     let mut watch = TcpStream::connect(address(&url)).unwrap();
-    write!(watch, "GET /api/v1/namespaces?watch=1 HTTP/1.1\r\nHost: orrery\r\n\r\n").unwrap();
+    write!(watch, "GET /api/v1/namespaces?watch=1 HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let missing = until("every figure is there", || {
         let (code, text) = http_get(&address(&url), "/metrics").unwrap();
         assert_eq!(code, 200);

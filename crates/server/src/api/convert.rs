@@ -3,12 +3,13 @@ use super::errors::{unreadable, unresolved};
 use crate::identity::Guard;
 use bytes::Bytes;
 use orrery_api::{
-    DecodeOptions, Encoded, Form, JsonOptions, Kind, Object, ObjectError, ReadError, Scheme,
-    parse_json,
+    DecodeError, DecodeOptions, Encoded, Form, JsonOptions, Kind, Object, ObjectError, ReadError,
+    Scheme, parse_json, parse_json_noting,
 };
 use orrery_hub::{Accessor, Applied, ApplyOptions, Error};
 use orrery_proto::hub::v1::{Encoding, KindInfo, Resource, resource::Body};
 use orrery_proto::options::v1::Column;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// A resource in the version that its sender speaks, exactly as it was sent: the hub fills in
@@ -74,10 +75,15 @@ fn misread(error: ObjectError) -> Error {
 pub(super) fn read(scheme: &Scheme, resource: &Resource) -> Result<Given, Error> {
     match &resource.body {
         Some(Body::Json(text)) => {
-            let value = parse_json(text.as_bytes()).map_err(ReadError::from).map_err(unreadable)?;
-            let kind = scheme.kind_of_value(&value).map_err(unreadable)?;
+            let parsed = parse_json_noting(text.as_bytes()).map_err(ReadError::from);
+            let (mut value, twice) = parsed.map_err(|error| unreadable(error, &Value::Null))?;
+            if !twice.is_empty() {
+                return Err(unreadable(DecodeError::Invalid(twice).into(), &value));
+            }
+            let kind = kind_of_json(scheme, resource, &mut value)?;
             let read = Object::from_json_value(&kind, &value, &DecodeOptions::default());
-            Ok(Given::Object(read.map_err(ReadError::from).map_err(unreadable)?.object))
+            let read = read.map_err(ReadError::from).map_err(|error| unreadable(error, &value))?;
+            Ok(Given::Object(read.object))
         }
         Some(Body::Protobuf(bytes)) => {
             let kind = scheme.resolve(&resource.api_version, &resource.kind).map_err(unresolved)?;
@@ -87,10 +93,50 @@ pub(super) fn read(scheme: &Scheme, resource: &Resource) -> Result<Given, Error>
     }
 }
 
+/// The kind of a resource in JSON. It says so itself, or else the message around it; both may, if they agree.
+fn kind_of_json(
+    scheme: &Scheme,
+    resource: &Resource,
+    value: &mut Value,
+) -> Result<Arc<Kind>, Error> {
+    let Resource { api_version, kind, .. } = resource;
+    if let Value::Object(fields) = value
+        && !kind.is_empty()
+        && !says(fields, "kind")
+        && !says(fields, "apiVersion")
+    {
+        let kind = scheme.resolve(api_version, kind).map_err(unresolved)?;
+        fields.insert("apiVersion".to_owned(), kind.api_version().into());
+        fields.insert("kind".to_owned(), kind.kind().into());
+        return Ok(kind);
+    }
+    let found = scheme.kind_of_value(value).map_err(|error| unreadable(error, value))?;
+    let around = match (api_version.as_str(), kind.as_str()) {
+        ("", "") => return Ok(found),
+        ("", kind) => scheme.resolve(found.api_version(), kind),
+        (api_version, "") => scheme.resolve(api_version, found.kind()),
+        (api_version, kind) => scheme.resolve(api_version, kind),
+    };
+    match around {
+        Ok(around) if around == found => Ok(found),
+        Ok(_) | Err(_) => Err(Error::BadRequest(format!(
+            "Resource.api_version and Resource.kind ({api_version:?}, {kind:?}) disagree with the JSON, which is of {} {}",
+            found.api_version(),
+            found.kind(),
+        ))),
+    }
+}
+
+fn says(fields: &Map<String, Value>, key: &str) -> bool {
+    fields.get(key).is_some_and(|value| !value.is_null() && value != "")
+}
+
 /// The kind that a resource says it is of, if there is such a kind.
 pub(super) fn kind_of(scheme: &Scheme, resource: &Resource) -> Option<Arc<Kind>> {
     match &resource.body {
-        Some(Body::Json(text)) => scheme.kind_of_value(&parse_json(text.as_bytes()).ok()?).ok(),
+        Some(Body::Json(text)) => {
+            kind_of_json(scheme, resource, &mut parse_json(text.as_bytes()).ok()?).ok()
+        }
         Some(Body::Protobuf(_)) => scheme.resolve(&resource.api_version, &resource.kind).ok(),
         None => None,
     }
@@ -213,4 +259,9 @@ pub(super) fn kind_info(kind: &Kind) -> KindInfo {
         server_owned: kind.server_owned(),
         columns: columns.collect(),
     }
+}
+
+/// A value of an enumeration of the wire, unless it is one that is not known: it must not become the default.
+pub(super) fn known<T: TryFrom<i32>>(field: &str, value: i32) -> Result<T, Error> {
+    T::try_from(value).map_err(|_| Error::BadRequest(format!("{field}: {value} is not known")))
 }

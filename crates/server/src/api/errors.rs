@@ -2,6 +2,7 @@
 use orrery_api::{ReadError, ResolveError};
 use orrery_hub::Error;
 use orrery_proto::hub::v1 as wire;
+use serde_json::Value;
 
 /// What a caller is told.
 pub fn to_wire(error: &Error) -> wire::Error {
@@ -43,12 +44,15 @@ pub(super) fn unresolved(error: ResolveError) -> Error {
     Error::BadRequest(error.to_string())
 }
 
-/// What is wrong with a resource that cannot even be read.
-pub(super) fn unreadable(error: ReadError) -> Error {
+/// What is wrong with a resource that cannot even be read; what is there of it says which one it is.
+pub(super) fn unreadable(error: ReadError, value: &Value) -> Error {
+    let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     match error {
-        ReadError::Decode(orrery_api::DecodeError::Invalid(violations)) => {
-            Error::Invalid { kind: "resource".into(), name: String::new(), violations }
-        }
+        ReadError::Decode(orrery_api::DecodeError::Invalid(violations)) => Error::Invalid {
+            kind: text("/kind").unwrap_or_else(|| "resource".to_owned()),
+            name: text("/metadata/name").unwrap_or_default(),
+            violations,
+        },
         other => Error::BadRequest(other.to_string()),
     }
 }

@@ -1,5 +1,5 @@
 //! The operations.
-use super::convert::{self, Writer};
+use super::convert::{self, Writer, known};
 use super::errors::unresolved;
 use super::watch;
 use crate::identity::{Guard, Lasting, asked_of_part};
@@ -60,7 +60,7 @@ impl HubApi {
     }
 
     pub async fn get(&self, request: wire::GetRequest) -> Result<wire::GetResponse, Error> {
-        let encoding = request.encoding();
+        let encoding = known("GetRequest.encoding", request.encoding)?;
         let name = request.name.unwrap_or_default();
         let asked = self.asked(&name.api_version, &name.kind)?;
         let name = asked.object_name(name)?;
@@ -71,7 +71,7 @@ impl HubApi {
     }
 
     pub async fn list(&self, request: wire::ListRequest) -> Result<wire::ListResponse, Error> {
-        let encoding = request.encoding();
+        let encoding = known("ListRequest.encoding", request.encoding)?;
         let asked = self.asked(&request.api_version, &request.kind)?;
         let project = asked.project_scope(request.project);
         self.guard.check("list", &asked.kind, project.as_deref().unwrap_or_default(), "")?;
@@ -101,7 +101,8 @@ impl HubApi {
     }
 
     pub async fn apply(&self, request: wire::ApplyRequest) -> Result<wire::ApplyResponse, Error> {
-        let (encoding, mode) = (request.encoding(), request.mode());
+        let encoding = known("ApplyRequest.encoding", request.encoding)?;
+        let mode = known("ApplyRequest.mode", request.mode)?;
         let resource = request.resource.unwrap_or_default();
         let given = convert::read(self.scheme(), &resource)?;
         let kind = given.kind().clone();
@@ -134,7 +135,8 @@ impl HubApi {
         &self,
         request: wire::DeleteRequest,
     ) -> Result<wire::DeleteResponse, Error> {
-        let (encoding, propagation) = (request.encoding(), request.propagation());
+        let encoding = known("DeleteRequest.encoding", request.encoding)?;
+        let propagation = known("DeleteRequest.propagation", request.propagation)?;
         let name = request.name.unwrap_or_default();
         let asked = self.asked(&name.api_version, &name.kind)?;
         if asked.kind.server_owned() {
@@ -160,7 +162,7 @@ impl HubApi {
         &self,
         request: wire::WatchRequest,
     ) -> Result<BoxStream<'static, Result<wire::WatchResponse, Error>>, Error> {
-        let encoding = request.encoding();
+        let encoding = known("WatchRequest.encoding", request.encoding)?;
         let asked = self.asked(&request.api_version, &request.kind)?;
         let project = asked.project_scope(request.project);
         let scope = project.as_deref().unwrap_or_default();

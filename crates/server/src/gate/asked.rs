@@ -58,7 +58,10 @@ impl Asked {
         match &resource.body {
             Some(Body::Json(text)) => {
                 let head: Head = serde_json::from_str(text).unwrap_or_default();
-                let kind = (head.api_version.as_str(), head.kind.as_str());
+                let kind = match (head.api_version.as_str(), head.kind.as_str()) {
+                    ("", "") => (resource.api_version.as_str(), resource.kind.as_str()),
+                    own => own,
+                };
                 Self::resolved(scheme, verb, kind, head.metadata.place(), &head.metadata.name)
             }
             Some(Body::Protobuf(bytes)) => {

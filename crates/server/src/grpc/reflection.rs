@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use tonic::codegen::Service;
 use tonic::server::NamedService;
-use tonic_reflection::server::v1::{ServerReflection, ServerReflectionServer};
+use tonic_reflection::server::{Builder, v1, v1alpha};
 
 /// A service that is made by its first call.
 #[derive(Clone)]
@@ -13,16 +13,35 @@ pub struct Late<S> {
     make: fn() -> S,
 }
 
-pub fn service() -> Late<ServerReflectionServer<impl ServerReflection>> {
-    Late { made: Arc::default(), make }
+/// What the port has that descriptors tell of; those of xDS are Envoy's, and known to whoever speaks it.
+const SERVICES: [&str; 8] = [
+    "orrery.hub.v1.Hub",
+    "orrery.fleet.v1.AgentConnection",
+    "orrery.fleet.v1.CommanderConnection",
+    "orrery.fleet.v1.ServerConnection",
+    "orrery.identity.v1.Identity",
+    "grpc.health.v1.Health",
+    "grpc.reflection.v1.ServerReflection",
+    "grpc.reflection.v1alpha.ServerReflection",
+];
+
+const MADE: &str = "the contracts are part of the program, and a test makes this of them";
+
+pub fn v1() -> Late<v1::ServerReflectionServer<impl v1::ServerReflection>> {
+    Late { made: Arc::default(), make: || reflection().build_v1().expect(MADE) }
 }
 
-fn make() -> ServerReflectionServer<impl ServerReflection> {
-    tonic_reflection::server::Builder::configure()
+/// For older tools, which know no other.
+pub fn v1alpha() -> Late<v1alpha::ServerReflectionServer<impl v1alpha::ServerReflection>> {
+    Late { made: Arc::default(), make: || reflection().build_v1alpha().expect(MADE) }
+}
+
+/// What this port says of itself: the services that it has, and not all that are defined.
+fn reflection() -> Builder<'static> {
+    let builder = Builder::configure()
         .register_encoded_file_descriptor_set(orrery_proto::FILE_DESCRIPTOR_SET)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()
-        .expect("the contracts are part of the program, and a test makes this of them")
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET);
+    SERVICES.into_iter().fold(builder, Builder::with_service_name)
 }
 
 impl<S: NamedService> NamedService for Late<S> {
@@ -50,8 +69,9 @@ mod tests {
 
     #[test]
     fn it_can_be_made() {
-        let late = service();
+        let (late, older) = (v1(), v1alpha());
         assert!(late.made.get().is_none(), "nobody has asked yet");
-        let _made = late.made.get_or_init(late.make);
+        late.made.get_or_init(late.make);
+        older.made.get_or_init(older.make);
     }
 }

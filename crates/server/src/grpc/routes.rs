@@ -35,7 +35,8 @@ pub fn all(
         .add_service(CommanderService::server(connections.commanders.clone()))
         .add_service(PeerService::server(fleet))
         .add_service(health)
-        .add_service(reflection::service());
+        .add_service(reflection::v1())
+        .add_service(reflection::v1alpha());
     mesh::serve(&mut routes, mesh, stop);
     routes.routes().into_axum_router()
 }

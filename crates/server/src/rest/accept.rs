@@ -42,6 +42,15 @@ pub fn form(headers: &HeaderMap) -> Result<Form, Failure> {
     negotiate(headers, resource_form)
 }
 
+/// The same for a stream of objects, which is not written in YAML: nobody could tell where one ends.
+pub fn stream_form(headers: &HeaderMap) -> Result<Form, Failure> {
+    let form = negotiate(headers, |range| resource_form(range).filter(|form| *form != Form::Yaml));
+    form.map_err(|_| {
+        let message = "only the following media types are accepted for a watch: application/json, application/json;stream=watch";
+        Failure::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
+    })
+}
+
 pub fn discovery_form(headers: &HeaderMap) -> Result<DiscoveryForm, Failure> {
     negotiate(headers, discovery_media)
 }
@@ -168,6 +177,14 @@ mod tests {
         check("application/json;q=0", None);
         check("application/json;as=Poem;v=v1;g=meta.k8s.io", None);
         check(";;,=,q", None);
+    }
+
+    #[test]
+    fn a_stream_is_not_in_yaml() {
+        let form = |accept| stream_form(&mk_headers(accept)).ok();
+        assert_eq!(form("application/yaml"), None);
+        assert_eq!(form("application/yaml, application/json;q=0.5"), Some(Form::Json));
+        assert_eq!(form(""), Some(Form::Json));
     }
 
     #[track_caller]

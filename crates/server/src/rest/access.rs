@@ -5,9 +5,14 @@ use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::Response;
 use orrery_access::Rule;
+use orrery_api::Scheme;
 use orrery_fleet::middleware::Peer;
 use orrery_pki::KnownBy;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// The group, in the words of rules, whose kinds may have a second face.
+const CORE: &str = "core";
 
 /// What somebody wants to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,8 +55,8 @@ impl Attributes {
 /// What has a second face in the core group is known to rules by its own name.
 fn own_name(group: &str, resource: &str) -> (String, String) {
     match (group, resource) {
-        ("", "namespaces") => ("core".to_owned(), "projects".to_owned()),
-        ("", resource) => ("core".to_owned(), resource.to_owned()),
+        ("", "namespaces") => (CORE.to_owned(), "projects".to_owned()),
+        ("", resource) => (CORE.to_owned(), resource.to_owned()),
         (group, resource) => (group.to_owned(), resource.to_owned()),
     }
 }
@@ -79,17 +84,48 @@ pub fn allowed(guard: &Guard, attributes: &Attributes) -> (bool, String) {
     }
 }
 
-/// All that somebody may do: rules on resources and on other paths.
-pub fn rules(guard: &Guard, project: &str) -> (Value, Value) {
-    let resources = guard.permissions(project).into_iter().map(|rule| {
-        let Rule { verbs, groups, resources, names } = rule;
-        let groups = if groups.is_empty() { vec!["*".to_owned()] } else { groups };
-        let mut rule = json!({ "verbs": verbs, "apiGroups": groups, "resources": resources });
-        if !names.is_empty() {
-            rule["resourceNames"] = json!(names);
+/// All that somebody may do: rules on resources and on other paths, in the words of discovery.
+pub fn rules(guard: &Guard, scheme: &Scheme, project: &str) -> (Value, Value) {
+    let known: BTreeSet<&str> = scheme.kinds().map(|kind| kind.group()).collect();
+    let mut resources = Vec::new();
+    for rule in guard.permissions(project) {
+        let faces = core_faces(&rule);
+        let groups: BTreeSet<String> =
+            rule.groups.iter().flat_map(|word| full_names(&known, word)).collect();
+        let all = groups.is_empty() || groups.contains("*");
+        let groups = if all { vec!["*".to_owned()] } else { groups.into_iter().collect() };
+        resources.push(rule_of(&rule, &groups, &rule.resources));
+        if !all && !faces.is_empty() {
+            resources.push(rule_of(&rule, &[String::new()], &faces));
         }
-        rule
-    });
-    let resources: Vec<Value> = resources.collect();
+    }
     (json!(resources), json!([{ "verbs": ["get"], "nonResourceURLs": ["*"] }]))
+}
+
+fn rule_of(rule: &Rule, groups: &[String], resources: &[String]) -> Value {
+    let mut said = json!({ "verbs": rule.verbs, "apiGroups": groups, "resources": resources });
+    if !rule.names.is_empty() {
+        said["resourceNames"] = json!(rule.names);
+    }
+    said
+}
+
+/// The groups that a word of a rule means, as discovery calls them. One that is none of ours stays as it is.
+fn full_names(known: &BTreeSet<&str>, word: &str) -> Vec<String> {
+    let fits = |group: &&&str| group.split('.').next() == Some(word);
+    let full: Vec<String> = known.iter().filter(fits).map(|group| (*group).to_owned()).collect();
+    if full.is_empty() { vec![word.to_owned()] } else { full }
+}
+
+/// What a rule permits of the resources that have a second face in the core group of the dialect.
+fn core_faces(rule: &Rule) -> Vec<String> {
+    if !rule.groups.iter().any(|group| group.split('.').next() == Some(CORE)) {
+        return Vec::new();
+    }
+    let face = |own: &String| match own.as_str() {
+        "*" | "events" => Some(own.clone()),
+        "projects" => Some("namespaces".to_owned()),
+        _ => None,
+    };
+    rule.resources.iter().filter_map(face).collect()
 }

@@ -1,10 +1,11 @@
 //! Bodies of requests: bounded, and in one of the few languages that we read.
 use super::failure::Failure;
+use super::query::Validation;
 use super::wire::{self, Envelope};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt as _;
-use orrery_api::{DecodeError, Reason, parse_json, parse_manifests};
+use orrery_api::{DecodeError, Reason, Violation, parse_json, parse_json_noting, parse_manifests};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -29,6 +30,17 @@ pub enum Language {
 pub fn media_type(headers: &HeaderMap) -> String {
     let text = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     text.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// Refuses a body that was made smaller on its way: nobody here makes it larger again.
+pub fn check_encoding(headers: &HeaderMap) -> Result<(), Failure> {
+    let text = headers.get(header::CONTENT_ENCODING).and_then(|value| value.to_str().ok());
+    match text.map(str::trim) {
+        None | Some("" | "identity") => Ok(()),
+        Some(other) => Err(Failure::unsupported_media(format!(
+            "the body of the request is in Content-Encoding {other:?}, which is not read here: send it as it is"
+        ))),
+    }
 }
 
 /// A body that does not say what it is, is JSON.
@@ -92,8 +104,52 @@ pub fn value(language: Language, bytes: &[u8]) -> Result<Value, Failure> {
     }
 }
 
+/// The same where the request says what fields are that are written twice, and what to warn of.
+pub fn judged(
+    language: Language,
+    bytes: &[u8],
+    validation: Validation,
+) -> Result<(Value, Vec<String>), Failure> {
+    match language {
+        Language::Json => judged_json(bytes, validation),
+        Language::Yaml => judged_yaml(bytes, validation),
+        Language::Protobuf => Ok((Envelope::open(bytes)?.to_value()?, Vec::new())),
+    }
+}
+
 pub fn json(bytes: &[u8]) -> Result<Value, Failure> {
     parse_json(bytes).map_err(unreadable)
+}
+
+pub fn judged_json(bytes: &[u8], validation: Validation) -> Result<(Value, Vec<String>), Failure> {
+    let (value, twice) = parse_json_noting(bytes).map_err(unreadable)?;
+    judge(value, twice, validation)
+}
+
+fn judge(
+    value: Value,
+    twice: Vec<Violation>,
+    validation: Validation,
+) -> Result<(Value, Vec<String>), Failure> {
+    match validation {
+        Validation::Strict if !twice.is_empty() => Err(unreadable(DecodeError::Invalid(twice))),
+        Validation::Warn => Ok((value, twice.iter().map(duplicate).collect())),
+        Validation::Strict | Validation::Ignore => Ok((value, Vec::new())),
+    }
+}
+
+/// What is written as JSON, as clients do who apply, is read as that; in other YAML a field never stands twice.
+pub fn judged_yaml(bytes: &[u8], validation: Validation) -> Result<(Value, Vec<String>), Failure> {
+    if bytes.trim_ascii_start().starts_with(b"{")
+        && let Ok((value, twice)) = parse_json_noting(bytes)
+    {
+        return judge(value, twice, validation);
+    }
+    Ok((yaml(bytes)?, Vec::new()))
+}
+
+fn duplicate(violation: &Violation) -> String {
+    format!("duplicate field {:?}", violation.path)
 }
 
 /// One document of YAML; JSON is YAML too.
@@ -115,7 +171,7 @@ pub fn unreadable(error: DecodeError) -> Failure {
         DecodeError::TooLarge { .. } => Failure::too_large(format!("the object is {error}")),
         DecodeError::Invalid(violations) => {
             let each = violations.iter().map(|violation| match violation.reason {
-                Reason::Duplicate => format!("duplicate field {:?}", violation.path),
+                Reason::Duplicate => duplicate(violation),
                 Reason::Required
                 | Reason::Invalid
                 | Reason::NotSupported

@@ -1,7 +1,7 @@
 //! One request for resources, with everything that was learned from its head.
 use super::accept::Form;
 use super::failure::Failure;
-use super::query::{Query, Version};
+use super::query::{MANAGER_MAX, Query, Version};
 use super::render::Renderer;
 use super::resource::Resource;
 use crate::identity::Guard;
@@ -9,9 +9,6 @@ use axum::http::{HeaderMap, header};
 use orrery_hub::{Hub, Revision};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-
-/// Longest name of a manager, as in the reference.
-const MANAGER_MAX: usize = 128;
 
 pub struct Call {
     pub hub: Hub,

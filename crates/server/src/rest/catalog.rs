@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 /// The message of projects.
 pub const PROJECT: &str = "orrery.core.v1.Project";
-const EVENT: &str = "orrery.core.v1.Event";
+/// The message of events.
+pub const EVENT: &str = "orrery.core.v1.Event";
 
 /// All resources of a server.
 pub struct Catalog {

@@ -18,6 +18,15 @@ pub struct Given {
     pub warnings: Vec<String>,
 }
 
+impl Given {
+    /// The same, with what else there is to warn of.
+    #[must_use]
+    pub fn warning(mut self, mut warnings: Vec<String>) -> Self {
+        warnings.append(&mut self.warnings);
+        Self { warnings, ..self }
+    }
+}
+
 /// Makes a value say of itself what the path says of it, and refuses one that says otherwise.
 pub fn settle(
     resource: &Resource,

@@ -96,7 +96,8 @@ fn success(call: &Call, object: &Object) -> Value {
 async fn wanted(call: &Call, body: Body) -> Result<Wanted, Failure> {
     let bytes = body::read(body).await?;
     let mut wanted = Wanted { dry_run: call.query.dry_run, ..Wanted::default() };
-    wanted.propagation = propagation(call.query.propagation.as_deref())?;
+    let query = &call.query;
+    wanted.propagation = settled(propagation(query.propagation.as_deref())?, query.orphan)?;
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(wanted);
     }
@@ -123,20 +124,15 @@ fn read_options(options: &Value, wanted: &mut Wanted) -> Result<(), Failure> {
         }
     }
     for value in options.get("dryRun").and_then(Value::as_array).into_iter().flatten() {
-        wanted.dry_run |= query::dry_run(value.as_str().unwrap_or("?"))?;
+        wanted.dry_run |= query::dry_run(query::DELETE_OPTIONS, value.as_str().unwrap_or("?"))?;
     }
     of_type(options, "dryRun", "a list", Value::is_array)?;
     of_type(options, "gracePeriodSeconds", "a whole number", Value::is_i64)?;
     of_type(options, "preconditions", "an object", Value::is_object)?;
     of_type(options, "orphanDependents", "true or false", Value::is_boolean)?;
-    // What the policy was before it had a name.
     let older = options.get("orphanDependents").and_then(Value::as_bool);
-    let older = older.map(|orphan| match orphan {
-        true => Propagation::Orphan,
-        false => Propagation::Background,
-    });
     let policy = propagation(text(options, "propagationPolicy")?.as_deref())?;
-    wanted.propagation = policy.or(older).or(wanted.propagation);
+    wanted.propagation = settled(policy, older)?.or(wanted.propagation);
     let conditions = options.get("preconditions").unwrap_or(&Value::Null);
     wanted.uid = text(conditions, "uid")?;
     let revision = text(conditions, "resourceVersion")?;
@@ -145,6 +141,24 @@ fn read_options(options: &Value, wanted: &mut Wanted) -> Result<(), Failure> {
     };
     wanted.revision = revision.map(parse).transpose()?;
     Ok(())
+}
+
+/// The policy by its name, or as it was written before it had one; not both.
+fn settled(
+    policy: Option<Propagation>,
+    orphan: Option<bool>,
+) -> Result<Option<Propagation>, Failure> {
+    match (policy, orphan) {
+        (Some(_), Some(_)) => {
+            let message =
+                "Invalid value: orphanDependents and propagationPolicy cannot be both set";
+            let cause = Cause::new("FieldValueInvalid", "propagationPolicy", message);
+            Err(Failure::invalid_options(query::DELETE_OPTIONS, cause))
+        }
+        (policy, None) => Ok(policy),
+        (None, Some(true)) => Ok(Some(Propagation::Orphan)),
+        (None, Some(false)) => Ok(Some(Propagation::Background)),
+    }
 }
 
 /// What is there must be of its type; `null` is as good as absent.
@@ -223,6 +237,7 @@ mod tests {
             (json!({ "apiVersion": 1 }), 400),
             (json!({ "dryRun": ["Some"] }), 422),
             (json!({ "propagationPolicy": "Sideways" }), 422),
+            (json!({ "propagationPolicy": "Orphan", "orphanDependents": true }), 422),
         ];
         for (options, code) in cases {
             let failure = read_options(&options, &mut Wanted::default()).expect_err("refused");

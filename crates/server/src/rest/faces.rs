@@ -3,7 +3,10 @@ use serde_json::{Map, Value, json};
 
 /// A project as a namespace.
 pub fn namespace_of(mut project: Value) -> Value {
-    let phase = project.pointer("/status/phase").cloned().unwrap_or_else(|| json!("Active"));
+    // What is to go is going, also before its status says so.
+    let leaving = project.pointer("/metadata/deletionTimestamp").is_some_and(|at| !at.is_null());
+    let phase = project.pointer("/status/phase").filter(|_| !leaving).cloned();
+    let phase = phase.unwrap_or_else(|| json!(if leaving { "Terminating" } else { "Active" }));
     json!({
         "apiVersion": "v1",
         "kind": "Namespace",

@@ -20,7 +20,7 @@ fn client_mistake<T>(outcome: Result<T, Failure>) -> Option<T> {
 }
 
 pub fn query(raw: &str) {
-    client_mistake(Query::parse(raw));
+    client_mistake(Query::parse(&axum::http::Method::DELETE, raw));
 }
 
 pub fn accept(bytes: &[u8]) {

@@ -67,7 +67,8 @@ fn asked(rest: &Rest, request: &Request) -> Asked {
     let (method, uri) = (request.method(), request.uri());
     match path::resolve(&rest.catalog, uri.path()) {
         Some(Target::Collection { resource, project }) => {
-            let watch = Query::parse(uri.query().unwrap_or_default()).is_ok_and(|q| q.watch);
+            let watch =
+                Query::parse(method, uri.query().unwrap_or_default()).is_ok_and(|q| q.watch);
             let verb = match *method {
                 Method::GET | Method::HEAD if watch => "watch",
                 Method::GET | Method::HEAD => "list",

@@ -149,6 +149,9 @@ impl Rest {
     async fn answer(&self, request: Request) -> Result<Response, Failure> {
         let target = path::resolve(&self.catalog, request.uri().path());
         let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+        if !reads {
+            body::check_encoding(request.headers())?;
+        }
         match target.ok_or_else(Failure::unknown_path)? {
             Target::Review(review) => self.review(review, request).await,
             Target::Collection { resource, project } => {
@@ -255,12 +258,17 @@ impl Rest {
     fn call(&self, resource: Arc<Resource>, request: Request) -> Result<(Call, Body), Failure> {
         let (parts, body) = request.into_parts();
         let peer = parts.extensions.get::<Peer>().cloned().unwrap_or_default();
+        let query = Query::parse(&parts.method, parts.uri.query().unwrap_or_default())?;
+        let form = match query.watch && parts.method == Method::GET {
+            true => accept::stream_form(&parts.headers)?,
+            false => accept::form(&parts.headers)?,
+        };
         let call = Call {
             guard: self.guard.of(peer.subject()),
             hub: self.hub.clone(),
             resource,
-            query: Query::parse(parts.uri.query().unwrap_or_default())?,
-            form: accept::form(&parts.headers)?,
+            query,
+            form,
             headers: parts.headers,
             stop: self.stop.clone(),
         };
@@ -275,7 +283,8 @@ impl Rest {
         let language = body::language(request.headers())?;
         let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
         let asked = body::value(language, &body::read(request.into_body()).await?)?;
-        let value = review.answer(&self.guard.of(peer.subject()), &peer, &asked)?;
+        let (guard, scheme) = (self.guard.of(peer.subject()), self.hub.scheme());
+        let value = review.answer(&guard, scheme, &peer, &asked)?;
         Ok(render::answer(StatusCode::CREATED, form, &value, &[]))
     }
 }

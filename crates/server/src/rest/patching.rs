@@ -47,25 +47,56 @@ pub struct Patched {
 }
 
 impl Patch {
-    /// Reads a patch of a media type.
-    pub fn read(resource: &Resource, media_type: &str, bytes: &[u8]) -> Result<Self, Failure> {
+    /// Reads a patch of a media type, and what to warn of.
+    pub fn read(
+        resource: &Resource,
+        media_type: &str,
+        bytes: &[u8],
+        validation: Validation,
+    ) -> Result<(Self, Vec<String>), Failure> {
+        let json = || body::judged_json(bytes, validation);
         match media_type {
-            "application/merge-patch+json" => merge_patch(body::json(bytes)?),
-            "application/json-patch+json" => {
-                let patch = orrery_hub::patch::Patch::json(body::json(bytes)?);
-                patch.map(Self::Change).map_err(|error| Failure::bad_request(error.to_string()))
+            "application/merge-patch+json" => {
+                let (patch, warnings) = json()?;
+                Ok((merge_patch(patch)?, warnings))
             }
-            "application/apply-patch+yaml" => Ok(Self::Apply(body::yaml(bytes)?)),
+            "application/json-patch+json" => {
+                let (patch, warnings) = json()?;
+                let patch = orrery_hub::patch::Patch::json(patch);
+                let patch = patch.map_err(|error| Failure::bad_request(error.to_string()))?;
+                Ok((Self::Change(patch), warnings))
+            }
+            "application/apply-patch+yaml" => {
+                let (declared, warnings) = body::judged_yaml(bytes, validation)?;
+                Ok((Self::Apply(declared), warnings))
+            }
             // kubectl patches kinds that it has built in this way. A namespace has only maps to
             // merge, and there both kinds of patches mean the same.
             "application/strategic-merge-patch+json" if resource.face == Face::Namespace => {
-                merge_patch(without_directives(body::json(bytes)?))
+                let (patch, warnings) = json()?;
+                Ok((merge_patch(without_directives(patch))?, warnings))
             }
             _ => Err(Failure::unsupported_media(
                 "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
             )),
         }
     }
+}
+
+/// Whoever declares fields says of what: one who sends nothing would take back all that they have declared.
+pub fn check_declared(declared: &Value) -> Result<(), Failure> {
+    if !declared.is_object() {
+        return Err(Failure::bad_request("the body of an apply patch must be an object"));
+    }
+    for key in ["apiVersion", "kind"] {
+        let said = declared.get(key).is_some_and(|value| value != "" && !value.is_null());
+        if !said {
+            return Err(Failure::bad_request(format!(
+                "Object '{key}' is missing in the body of the apply patch"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Patches one object.

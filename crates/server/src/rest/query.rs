@@ -1,7 +1,13 @@
 //! The query of a request, with every parameter of the dialect read once.
 use super::failure::{Cause, Failure};
+use axum::http::Method;
 use orrery_hub::Revision;
 use std::time::Duration;
+
+/// Longest name of a manager, as in the reference.
+pub const MANAGER_MAX: usize = 128;
+/// How the dialect calls the options of a deletion.
+pub const DELETE_OPTIONS: &str = "DeleteOptions";
 
 /// What a query asks for. Parameters that the dialect does not have are ignored, as they are there:
 /// clients add `timeout` and `pretty` as they like.
@@ -23,6 +29,8 @@ pub struct Query {
     pub validation: Validation,
     pub include: Include,
     pub propagation: Option<String>,
+    /// What `propagation` was before it had a name.
+    pub orphan: Option<bool>,
 }
 
 /// Which state of the store is meant.
@@ -62,17 +70,18 @@ pub enum Include {
 }
 
 impl Query {
-    /// Reads a raw query, which may be odd: empty, or beginning with `&`.
-    pub fn parse(raw: &str) -> Result<Self, Failure> {
+    /// Reads the raw query of a method, which may be odd: empty, or beginning with `&`.
+    pub fn parse(method: &Method, raw: &str) -> Result<Self, Failure> {
         let mut query = Self::default();
+        let options = options_of(method);
         for (key, value) in form_urlencoded::parse(raw.as_bytes()) {
-            query.take(&key, &value)?;
+            query.take(options, &key, &value)?;
         }
         query.check()?;
         Ok(query)
     }
 
-    fn take(&mut self, key: &str, value: &str) -> Result<(), Failure> {
+    fn take(&mut self, options: &str, key: &str, value: &str) -> Result<(), Failure> {
         match key {
             "labelSelector" => value.clone_into(&mut self.labels),
             "fieldSelector" => value.clone_into(&mut self.fields),
@@ -87,12 +96,17 @@ impl Query {
                 let seconds: u64 = number(key, value)?;
                 self.timeout = (0 < seconds).then_some(Duration::from_secs(seconds));
             }
-            "dryRun" => self.dry_run |= dry_run(value)?,
-            "fieldManager" => self.manager = text(value),
+            "dryRun" => self.dry_run |= dry_run(options, value)?,
+            "fieldManager" => self.manager = manager(options, value)?,
             "force" => self.force = Some(flag(key, value)?),
-            "fieldValidation" => self.validation = validation(value)?,
+            "fieldValidation" => self.validation = validation(options, value)?,
             "includeObject" => self.include = include(value)?,
             "propagationPolicy" => self.propagation = Some(value.to_owned()),
+            "orphanDependents" => self.orphan = Some(flag(key, value)?),
+            // It has no meaning for kinds that are not processes, and must still be a number.
+            "gracePeriodSeconds" if options == DELETE_OPTIONS => {
+                number::<i64>(key, value)?;
+            }
             _ => {}
         }
         Ok(())
@@ -139,6 +153,33 @@ impl Query {
             (Some(_) | None, Version::Unset | Version::Any | Version::At(_)) => Ok(()),
         }
     }
+}
+
+/// How the dialect calls the options of a method.
+fn options_of(method: &Method) -> &'static str {
+    match *method {
+        Method::POST => "CreateOptions",
+        Method::PUT => "UpdateOptions",
+        Method::PATCH => "PatchOptions",
+        Method::DELETE => DELETE_OPTIONS,
+        _ => "ListOptions",
+    }
+}
+
+/// Who writes: a name that can be shown, and not a long one.
+fn manager(options: &str, value: &str) -> Result<Option<String>, Failure> {
+    let refuse = |reason, message: String| {
+        Err(Failure::invalid_options(options, Cause::new(reason, "fieldManager", message)))
+    };
+    if MANAGER_MAX < value.len() {
+        let message = format!("Too long: may not be more than {MANAGER_MAX} bytes");
+        return refuse("FieldValueTooLong", message);
+    }
+    if value.chars().any(char::is_control) {
+        let message = format!("Invalid value: {value:?}: should only contain printable characters");
+        return refuse("FieldValueInvalid", message);
+    }
+    Ok(text(value))
 }
 
 fn text(value: &str) -> Option<String> {
@@ -189,24 +230,19 @@ fn version_match(value: &str) -> Result<Option<VersionMatch>, Failure> {
 
 /// `All` is the one value there is; in a query it may stand several times. Nothing is no value: who
 /// names a dry run and is not understood must not get the real thing.
-pub fn dry_run(value: &str) -> Result<bool, Failure> {
+pub fn dry_run(options: &str, value: &str) -> Result<bool, Failure> {
     match value {
         "All" => Ok(true),
-        other => Err(unsupported("PatchOptions", "dryRun", other, &["All"])),
+        other => Err(unsupported(options, "dryRun", other, &["All"])),
     }
 }
 
-fn validation(value: &str) -> Result<Validation, Failure> {
+fn validation(options: &str, value: &str) -> Result<Validation, Failure> {
     match value {
         "Strict" => Ok(Validation::Strict),
         "" | "Warn" => Ok(Validation::Warn),
         "Ignore" => Ok(Validation::Ignore),
-        other => Err(unsupported(
-            "PatchOptions",
-            "fieldValidation",
-            other,
-            &["Ignore", "Strict", "Warn"],
-        )),
+        other => Err(unsupported(options, "fieldValidation", other, &["Ignore", "Strict", "Warn"])),
     }
 }
 
@@ -237,7 +273,7 @@ mod tests {
 
     #[track_caller]
     fn check(raw: &str, expect: Query) {
-        assert_eq!(Query::parse(raw).ok(), Some(expect), "{raw}");
+        assert_eq!(Query::parse(&Method::GET, raw).ok(), Some(expect), "{raw}");
     }
 
     #[test]
@@ -256,7 +292,7 @@ mod tests {
 
     #[track_caller]
     fn refuse(raw: &str, code: u16) {
-        let failure = Query::parse(raw).expect_err(raw);
+        let failure = Query::parse(&Method::GET, raw).expect_err(raw);
         assert_eq!(failure.code.as_u16(), code, "{raw}: {}", failure.message);
     }
 
@@ -280,10 +316,42 @@ mod tests {
         refuse("watch=true&resourceVersion=5&resourceVersionMatch=NotOlderThan", 422);
     }
 
+    #[test]
+    fn wrong_options_are_called_by_their_name() {
+        let cases = [
+            (Method::POST, "dryRun=Some", "CreateOptions.meta.k8s.io \"\" is invalid: dryRun"),
+            (
+                Method::PUT,
+                "fieldValidation=No",
+                "UpdateOptions.meta.k8s.io \"\" is invalid: fieldV",
+            ),
+            (Method::PATCH, "dryRun=Some", "PatchOptions.meta.k8s.io"),
+            (Method::DELETE, "dryRun=Some", "DeleteOptions.meta.k8s.io"),
+            (Method::DELETE, "gracePeriodSeconds=abc", "gracePeriodSeconds: \"abc\" is no number"),
+            (
+                Method::POST,
+                "fieldManager=a%00b",
+                "CreateOptions.meta.k8s.io \"\" is invalid: fieldM",
+            ),
+        ];
+        for (method, raw, begins) in cases {
+            let failure = Query::parse(&method, raw).expect_err(raw);
+            assert!(failure.message.starts_with(begins), "{raw}: {}", failure.message);
+        }
+        let long = |length: usize| format!("fieldManager={}", "m".repeat(length));
+        let failure = Query::parse(&Method::PATCH, &long(129)).expect_err("too long");
+        assert_eq!(failure.code.as_u16(), 422, "{}", failure.message);
+        assert!(Query::parse(&Method::PATCH, &long(128)).is_ok());
+        assert!(
+            Query::parse(&Method::GET, "gracePeriodSeconds=abc").is_ok(),
+            "no option of a read"
+        );
+    }
+
     proptest! {
         #[test]
         fn any_query_is_answered(raw in "[a-zA-Z]{0,12}=?[ -~]{0,24}(&(limit|watch|dryRun|resourceVersion)=[ -~]{0,12})?") {
-            if let Err(failure) = Query::parse(&raw) {
+            if let Err(failure) = Query::parse(&Method::DELETE, &raw) {
                 prop_assert!(matches!(failure.code.as_u16(), 400 | 422), "{}", failure.message);
             }
         }

@@ -119,7 +119,11 @@ mod tests {
             ("resourceVersion=5&resourceVersionMatch=NotOlderThan&limit=10", None),
         ];
         for (raw, expect) in cases {
-            assert_eq!(exact(&Query::parse(raw).expect(raw)), expect, "{raw}");
+            assert_eq!(
+                exact(&Query::parse(&axum::http::Method::GET, raw).expect(raw)),
+                expect,
+                "{raw}"
+            );
         }
     }
 }

@@ -2,6 +2,7 @@
 use super::access::{self, Attributes};
 use super::failure::Failure;
 use crate::identity::Guard;
+use orrery_api::Scheme;
 use orrery_fleet::middleware::Peer;
 use serde_json::{Value, json};
 
@@ -50,7 +51,13 @@ impl Review {
     }
 
     /// The question with its answer in it.
-    pub fn answer(self, guard: &Guard, peer: &Peer, asked: &Value) -> Result<Value, Failure> {
+    pub fn answer(
+        self,
+        guard: &Guard,
+        scheme: &Scheme,
+        peer: &Peer,
+        asked: &Value,
+    ) -> Result<Value, Failure> {
         self.check(asked)?;
         let spec = asked.get("spec").cloned().unwrap_or_else(|| json!({}));
         let status = match self {
@@ -60,7 +67,7 @@ impl Review {
             }
             Self::Rules => {
                 let project = spec.get("namespace").and_then(Value::as_str).unwrap_or_default();
-                let (resources, others) = access::rules(guard, project);
+                let (resources, others) = access::rules(guard, scheme, project);
                 json!({
                     "resourceRules": resources, "nonResourceRules": others, "incomplete": false,
                 })

@@ -44,8 +44,9 @@ pub async fn get(call: &Call, name: &ObjectName) -> Result<Response, Failure> {
 }
 
 pub async fn replace(call: &Call, name: &ObjectName, body: Body) -> Result<Response, Failure> {
-    let mut given = body::value(body::language(&call.headers)?, &body::read(body).await?)?;
-    let warnings = check(call, &mut given, name)?;
+    let (language, bytes) = (body::language(&call.headers)?, body::read(body).await?);
+    let (mut given, mut warnings) = body::judged(language, &bytes, call.query.validation)?;
+    warnings.extend(check(call, &mut given, name)?);
     // Zero copies are left out by clients that write only what is not zero.
     if given.pointer("/spec/replicas").is_none_or(Value::is_null) {
         given["spec"] = json!({ "replicas": 0 });
@@ -57,7 +58,9 @@ pub async fn replace(call: &Call, name: &ObjectName, body: Body) -> Result<Respo
 
 pub async fn patch(call: &Call, name: &ObjectName, body: Body) -> Result<Response, Failure> {
     let media_type = body::media_type(&call.headers);
-    let patch = Patch::read(&call.resource, &media_type, &body::read(body).await?)?;
+    let bytes = body::read(body).await?;
+    // What is written twice in the patch of a number is not worth a warning of its own.
+    let (patch, _) = Patch::read(&call.resource, &media_type, &bytes, call.query.validation)?;
     check_options(call, &patch)?;
     match patch {
         Patch::Change(change) => self::change(call, name, &change).await,

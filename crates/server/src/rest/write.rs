@@ -4,7 +4,7 @@ use super::call::Call;
 use super::decode;
 use super::failure::{Cause, Failure};
 use super::gated::About;
-use super::patching::{self, Patch, PatchOptions, Patched, absent_project};
+use super::patching::{self, Patch, PatchOptions, Patched, absent_project, check_declared};
 use super::render;
 use axum::body::{Body, HttpBody as _};
 use axum::http::StatusCode;
@@ -22,9 +22,9 @@ const SUFFIX_LENGTH: usize = 5;
 const PREFIX_MAX: usize = 63 - SUFFIX_LENGTH;
 
 pub async fn create(call: &Call, project: &str, body: Body) -> Result<Response, Failure> {
-    let value = read(call, body).await?;
+    let (value, twice) = read(call, body).await?;
     let meant = meant(&value, project);
-    let created = create_value(call, project, value).await;
+    let created = create_value(call, project, value, twice).await;
     Ok(created.unwrap_or_else(|failure| about(failure, meant)))
 }
 
@@ -32,7 +32,7 @@ pub async fn create(call: &Call, project: &str, body: Body) -> Result<Response, 
 /// is larger than objects usually are is not waited for.
 pub async fn refused(call: &Call, project: &str, body: Body, failure: Failure) -> Response {
     let small = body.size_hint().upper().is_some_and(|bytes| bytes <= REFUSED_BYTES_MAX);
-    let value = if small { read(call, body).await.ok() } else { None };
+    let value = if small { read(call, body).await.ok().map(|(value, _)| value) } else { None };
     about(failure, value.and_then(|value| meant(&value, project)))
 }
 
@@ -54,14 +54,19 @@ fn meant(value: &Value, project: &str) -> Option<ObjectName> {
     Some(ObjectName::new(project, name))
 }
 
-async fn create_value(call: &Call, project: &str, mut value: Value) -> Result<Response, Failure> {
+async fn create_value(
+    call: &Call,
+    project: &str,
+    mut value: Value,
+    twice: Vec<String>,
+) -> Result<Response, Failure> {
     decode::settle(&call.resource, &mut value, project, None)?;
     complete_name(&mut value);
     if has_text(&value, "/metadata/resourceVersion") {
         let message = "resourceVersion should not be set on objects to be created";
         return Err(Failure::bad_request(message));
     }
-    let given = decode::decode(&call.resource, value, call.query.validation)?;
+    let given = decode::decode(&call.resource, value, call.query.validation)?.warning(twice);
     let name = given.object.name().to_owned();
     let (manager, dry_run) = (call.manager(), call.query.dry_run);
     let admit = call.guard.admit(given.object.kind());
@@ -81,9 +86,9 @@ pub async fn replace(
     part: Part,
     body: Body,
 ) -> Result<Response, Failure> {
-    let mut value = read(call, body).await?;
+    let (mut value, twice) = read(call, body).await?;
     decode::settle(&call.resource, &mut value, &name.project, Some(&name.name))?;
-    let given = decode::decode(&call.resource, value, call.query.validation)?;
+    let given = decode::decode(&call.resource, value, call.query.validation)?.warning(twice);
     let options = ApplyOptions {
         precondition: Precondition::Present,
         part,
@@ -111,7 +116,9 @@ pub async fn patch(
     body: Body,
 ) -> Result<Response, Failure> {
     let media_type = body::media_type(&call.headers);
-    let patch = Patch::read(&call.resource, &media_type, &body::read(body).await?)?;
+    let bytes = body::read(body).await?;
+    let (patch, mut twice) =
+        Patch::read(&call.resource, &media_type, &bytes, call.query.validation)?;
     check_options(call, &patch)?;
     let options = PatchOptions {
         part,
@@ -128,7 +135,8 @@ pub async fn patch(
         Outcome::Created => StatusCode::CREATED,
         Outcome::Changed | Outcome::Unchanged | Outcome::Gone => StatusCode::OK,
     };
-    answer(call, code, &applied.object, &warnings)
+    twice.extend(warnings);
+    answer(call, code, &applied.object, &twice)
 }
 
 /// Who applies must say who they are, and only who applies can insist.
@@ -140,6 +148,7 @@ pub fn check_options(call: &Call, patch: &Patch) -> Result<(), Failure> {
                 let message = "Required value: is required for apply patch";
                 return refuse(Cause::new("FieldValueRequired", "fieldManager", message));
             }
+            check_declared(declared)?;
             match declared.pointer("/metadata/managedFields") {
                 None | Some(Value::Null) => Ok(()),
                 Some(_) => Err(Failure::bad_request("metadata.managedFields must be nil")),
@@ -153,9 +162,10 @@ pub fn check_options(call: &Call, patch: &Patch) -> Result<(), Failure> {
     }
 }
 
-async fn read(call: &Call, body: Body) -> Result<Value, Failure> {
+/// The value of a body, and what to warn of.
+async fn read(call: &Call, body: Body) -> Result<(Value, Vec<String>), Failure> {
     let language: Language = body::language(&call.headers)?;
-    body::value(language, &body::read(body).await?)
+    body::judged(language, &body::read(body).await?, call.query.validation)
 }
 
 fn answer(

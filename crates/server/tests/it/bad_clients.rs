@@ -27,8 +27,9 @@ async fn rest(mut stream: TcpStream) -> String {
 #[tokio::test]
 async fn a_body_that_does_not_come_is_not_waited_for() {
     let world = World::start().await;
-    let head =
-        format!("POST {WORKLOADS} HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n{{\"me");
+    let head = format!(
+        "POST {WORKLOADS} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n{{\"me"
+    );
     let slow = connect(&world, &head).await;
     tokio::time::pause();
     let text = rest(slow).await;
@@ -40,7 +41,8 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
 #[tokio::test]
 async fn a_head_that_does_not_come_is_not_waited_for() {
     let world = World::start().await;
-    let slow = connect(&world, &format!("GET {WORKLOADS} HTTP/1.1\r\nhost: x\r\nx-slow: a")).await;
+    let slow =
+        connect(&world, &format!("GET {WORKLOADS} HTTP/1.1\r\nhost: localhost\r\nx-slow: a")).await;
     tokio::time::pause();
     let text = rest(slow).await;
     tokio::time::resume();
@@ -58,7 +60,7 @@ async fn a_client_that_reads_nothing_is_dropped() {
         large["metadata"]["name"] = json!(name);
         world.post(WORKLOADS, &large).await.expect(201);
     }
-    let request = format!("GET {WORKLOADS} HTTP/1.1\r\nhost: x\r\n\r\n");
+    let request = format!("GET {WORKLOADS} HTTP/1.1\r\nhost: localhost\r\n\r\n");
     let greedy = connect(&world, &request.repeat(64)).await;
     tokio::time::pause();
     // Nothing is read until the server must have lost its patience.
@@ -73,7 +75,8 @@ async fn a_client_that_reads_nothing_is_dropped() {
 async fn a_watcher_that_says_goodbye_is_let_go() {
     let world = World::start().await;
     let mut stream =
-        connect(&world, &format!("GET {WORKLOADS}?watch=true HTTP/1.1\r\nhost: x\r\n\r\n")).await;
+        connect(&world, &format!("GET {WORKLOADS}?watch=true HTTP/1.1\r\nhost: localhost\r\n\r\n"))
+            .await;
     let mut first = [0; 12];
     stream.read_exact(&mut first).await.expect("a head");
     assert_eq!(&first, b"HTTP/1.1 200");

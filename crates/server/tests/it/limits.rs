@@ -92,7 +92,7 @@ async fn connect(world: &World, from: Ipv4Addr) -> TcpStream {
 
 /// Whether the server answers on this connection, and goes on listening to it.
 async fn served(stream: &mut TcpStream) -> bool {
-    let request = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
+    let request = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
     if stream.write_all(request).await.is_err() {
         return false;
     }
