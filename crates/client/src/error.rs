@@ -94,7 +94,9 @@ impl Error {
     pub(crate) fn lost(server: String, cause: String) -> Self {
         match about_certificates(&cause) {
             Some(message) => Self::Refused { server, message },
-            None if is_tls(&server, &cause) => Self::Refused { server, message: ENCRYPTED.into() },
+            None if is_tls(&server, &cause) => {
+                Self::ConnectionLost { server, cause: ENCRYPTED.into() }
+            }
             None => Self::ConnectionLost { server, cause },
         }
     }
@@ -103,7 +105,9 @@ impl Error {
     pub(crate) fn not_connected(server: String, cause: String) -> Self {
         match about_certificates(&cause) {
             Some(message) => Self::Refused { server, message },
-            None if is_tls(&server, &cause) => Self::Refused { server, message: ENCRYPTED.into() },
+            None if is_tls(&server, &cause) => {
+                Self::ConnectionLost { server, cause: ENCRYPTED.into() }
+            }
             None => Self::NotAvailable { server, cause },
         }
     }

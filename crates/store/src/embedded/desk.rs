@@ -12,7 +12,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     thread,
 };
@@ -20,11 +20,17 @@ use std::{
 use parking_lot::Mutex;
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
-    sync::mpsc,
+    sync::{mpsc, oneshot},
 };
 
-use super::committer::{Committer, Request};
-use crate::error::{Error, OpenError};
+use super::{
+    closed,
+    committer::{Committer, Request},
+};
+use crate::{
+    error::{Error, OpenError},
+    model::{Op, Revision},
+};
 
 /// The most commits in one sync: enough that the sync no longer matters per commit.
 const GROUP_COMMITS_MAX: usize = 512;
@@ -36,9 +42,9 @@ const GROUP_BYTES_MAX: usize = 8 << 20;
 pub(super) struct Desk {
     /// `None` once closed, or when it panicked.
     committer: Mutex<Option<Committer>>,
-    /// Whether the last commit was alone: among many, those who come first would only make the
+    /// How many commits are under way. Among many, whoever goes ahead alone would only make the
     /// groups of the others smaller.
-    quiet: AtomicBool,
+    under_way: AtomicUsize,
 }
 
 impl Desk {
@@ -47,8 +53,8 @@ impl Desk {
         committer: Committer,
         requests: mpsc::Receiver<Request>,
     ) -> Result<(Arc<Self>, thread::JoinHandle<()>), OpenError> {
-        let (committer, quiet) = (Mutex::new(Some(committer)), AtomicBool::new(true));
-        let desk = Arc::new(Self { committer, quiet });
+        let (committer, under_way) = (Mutex::new(Some(committer)), AtomicUsize::new(0));
+        let desk = Arc::new(Self { committer, under_way });
         let own = Arc::clone(&desk);
         let thread = thread::Builder::new()
             .name("store-committer".to_owned())
@@ -61,17 +67,32 @@ impl Desk {
         while let Some(first) = requests.blocking_recv() {
             let mut committer = self.committer.lock();
             let group = collect(first, &mut requests);
-            self.quiet.store(group.len() == 1, Ordering::Relaxed);
             serve(&mut committer, group);
         }
     }
 
-    /// Serves a request at once, if nothing else is to be done and this thread may wait for the disk;
-    /// gives it back otherwise.
-    pub fn serve_alone(&self, request: Request, queue: &mpsc::Sender<Request>) -> Option<Request> {
-        let is_alone =
-            self.quiet.load(Ordering::Relaxed) && queue.capacity() == queue.max_capacity();
-        if !is_alone || !may_wait() {
+    /// Commits, and waits for the answer.
+    pub async fn commit(
+        &self,
+        ops: Vec<Op>,
+        queue: mpsc::Sender<Request>,
+    ) -> Result<Revision, Error> {
+        let _present = Present::at(&self.under_way);
+        // Whoever commits in the same moment, in the same task even, is seen after this.
+        tokio::task::yield_now().await;
+        let (answer, answered) = oneshot::channel();
+        if let Some(request) = self.serve_alone(Request { ops, answer }) {
+            queue.send(request).await.map_err(|_| closed())?;
+        }
+        answered.await.map_err(|_| Error::Uncertain {
+            reason: "the engine stopped before it answered".to_owned(),
+        })?
+    }
+
+    /// Serves a request at once, if it is the only one and this thread may wait for the disk; gives it
+    /// back otherwise.
+    fn serve_alone(&self, request: Request) -> Option<Request> {
+        if self.under_way.load(Ordering::Relaxed) != 1 || !may_wait() {
             return Some(request);
         }
         let Some(mut committer) = self.committer.try_lock() else { return Some(request) };
@@ -82,6 +103,22 @@ impl Desk {
     /// Lets go of the files. To be called when the thread has ended.
     pub fn close(&self) {
         self.committer.lock().take();
+    }
+}
+
+/// One of those who commit, until it is dropped.
+struct Present<'a>(&'a AtomicUsize);
+
+impl<'a> Present<'a> {
+    fn at(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Present<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

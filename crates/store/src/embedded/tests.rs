@@ -66,3 +66,61 @@ async fn compaction_leaves_the_current_values_and_nothing_else() {
     assert_eq!(rows(&engine), [heads, heads, 0]);
     assert_eq!(engine.stats().compacted, 700);
 }
+
+/// Commits that come alone, in crowds, and after crowds are all done once and in order, whoever does them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn alone_and_in_crowds_each_commit_is_done_once() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let engine = open(directory.path()).await;
+    let mut revisions = Vec::new();
+    for round in 0..20_u32 {
+        for number in 0..5 {
+            let op = Op::create(format!("alone/{round}/{number}"), "v");
+            revisions.push(engine.commit(vec![op]).await.expect("it is new"));
+        }
+        let crowd = (0..40).map(|number| {
+            let engine = Arc::clone(&engine);
+            let op = Op::create(format!("crowd/{round}/{number}"), "v");
+            tokio::spawn(async move { engine.commit(vec![op]).await })
+        });
+        let mut crowd: Vec<_> = futures::future::join_all(crowd)
+            .await
+            .into_iter()
+            .map(|done| done.expect("no panic").expect("it is new"))
+            .collect();
+        crowd.sort_unstable();
+        revisions.extend(crowd);
+    }
+    assert!(revisions.is_sorted() && revisions.len() == 900);
+    revisions.dedup();
+    assert_eq!(revisions.len(), 900, "each has a revision of its own");
+    engine.close().await;
+    let again = open(directory.path()).await;
+    assert_eq!(Some(&again.current("").await.expect("it is open")), revisions.last());
+}
+
+/// Closing waits for who commits, and lets go of the directory.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn closing_while_many_commit_loses_no_answer() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for round in 0..10_u32 {
+        let engine = open(directory.path()).await;
+        let commit = |number: u32| {
+            let engine = Arc::clone(&engine);
+            tokio::spawn(async move {
+                engine.commit(vec![Op::create(format!("k/{round}/{number}"), "v")]).await
+            })
+        };
+        let commits: Vec<_> = (0..50).map(commit).collect();
+        engine.close().await;
+        let mut done = 0;
+        for commit in commits {
+            done += usize::from(commit.await.expect("no panic").is_ok());
+        }
+        let again = open(directory.path()).await;
+        let request = crate::ListRequest::prefix(format!("k/{round}/"));
+        let listed = again.list(request).await.expect("it is open").entries.len();
+        assert_eq!(listed, done, "what was answered is there, and nothing else");
+        again.close().await;
+    }
+}
