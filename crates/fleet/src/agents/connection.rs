@@ -12,7 +12,6 @@ use orrery_runtime::Backoff;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -24,24 +23,17 @@ pub type Outbound = BoxStream<'static, FromServer>;
 /// A connection that does not say hello within this time is closed: it only costs.
 pub const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Sessions that are opened at the same time. What opening one needs, it needs for a moment only; when a
-/// thousand agents come back at once and all need it in the same moment, memory is left full of holes. Enough of
-/// them to share what making their nodes durable costs.
-const OPENING_MAX: usize = 32;
-
 /// Takes agents in.
 #[derive(Clone)]
 pub struct AgentConnections {
     fleet: Arc<Fleet>,
-    opening: Arc<Semaphore>,
     sessions: TaskTracker,
     stop: CancellationToken,
 }
 
 impl AgentConnections {
     pub fn new(fleet: Arc<Fleet>, stop: CancellationToken) -> Self {
-        let opening = Arc::new(Semaphore::new(OPENING_MAX));
-        Self { fleet, opening, sessions: TaskTracker::new(), stop }
+        Self { fleet, sessions: TaskTracker::new(), stop }
     }
 
     /// Opens a session, or says why not.
@@ -73,11 +65,9 @@ impl AgentConnections {
 
     /// The epoch of a new session, once the agent's node says that it is there.
     async fn open(&self, hello: &AgentHello) -> Result<i64, Refusal> {
-        let refused = |message: String| Refusal::NotNow { message };
         self.fleet.ready().await;
-        let _turn = self.opening.acquire().await.map_err(|error| refused(error.to_string()))?;
         let opening = Box::pin(self.fleet.nodes().opening(hello));
-        opening.await.map_err(|error| refused(error.to_string()))
+        opening.await.map_err(|error| Refusal::NotNow { message: error.to_string() })
     }
 
     /// Ends when every session has ended.
