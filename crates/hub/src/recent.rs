@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How many changes are kept. Watchers that keep up are within a few of each other; one that is
-/// further behind has its bytes made for itself and costs the others nothing. Each of them is kept as bytes, as
-/// bytes with a name, and decoded: a few KB.
-const CHANGES_MAX: usize = 256;
+/// further behind has its bytes made for itself and costs the others nothing.
+const CHANGES_MAX: usize = 1024;
 /// How many bytes of stored values they may stand for. Each is kept in a few forms.
 const BYTES_MAX: usize = 4 << 20;
 

@@ -14,7 +14,6 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -26,24 +25,17 @@ pub type Outbound = BoxStream<'static, FromServer>;
 /// A connection that does not say hello within this time is closed: it only costs.
 pub const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Sessions that are opened at the same time. What opening one needs, it needs for a moment only; when a
-/// thousand agents come back at once, they need not all need it in the same moment. Enough of them to share what
-/// making their nodes durable costs.
-const OPENING_MAX: usize = 128;
-
 /// Takes agents in.
 #[derive(Clone)]
 pub struct AgentConnections {
     fleet: Arc<Fleet>,
-    opening: Arc<Semaphore>,
     sessions: TaskTracker,
     stop: CancellationToken,
 }
 
 impl AgentConnections {
     pub fn new(fleet: Arc<Fleet>, stop: CancellationToken) -> Self {
-        let opening = Arc::new(Semaphore::new(OPENING_MAX));
-        Self { fleet, opening, sessions: TaskTracker::new(), stop }
+        Self { fleet, sessions: TaskTracker::new(), stop }
     }
 
     /// Opens a session, or says why not.
@@ -74,11 +66,9 @@ impl AgentConnections {
 
     /// The epoch of a new session, once the agent's node says that it is there.
     async fn open(&self, hello: &AgentHello) -> Result<i64, Refusal> {
-        let refused = |message: String| Refusal::NotNow { message };
         self.fleet.ready().await;
-        let _turn = self.opening.acquire().await.map_err(|error| refused(error.to_string()))?;
         let opening = Box::pin(self.fleet.nodes().opening(hello));
-        opening.await.map_err(|error| refused(error.to_string()))
+        opening.await.map_err(|error| Refusal::NotNow { message: error.to_string() })
     }
 
     /// A name belongs to whoever is connected with it, until that connection is gone: two agents that took
@@ -127,33 +117,34 @@ impl AgentConnections {
                 () = outbox.closed() => break "a newer session took its place".to_owned(),
                 message = inbound.next() => message,
             };
-            match message {
-                Some(Ok(ToServer { message: Some(to_server::Message::States(states)) })) => {
-                    tokio::select! {
-                        () = self.stop.cancelled() => {}
-                        () = outbox.closed() => {}
-                        // Most of what a session has to say takes less room than this, and most of
-                        // the time it says nothing.
-                        () = Box::pin(self.store(&agent, &states)) => {}
-                    }
-                }
-                Some(Ok(message)) => {
-                    if let Some(why) = self.take(&agent, message) {
-                        break why;
-                    }
-                }
-                Some(Err(error)) => break format!("its connection broke: {error}"),
-                None => break "it closed its connection".to_owned(),
+            let states = match self.take(&agent, message) {
+                Heard::States(states) => states,
+                Heard::All => continue,
+                Heard::End(why) => break why,
+            };
+            tokio::select! {
+                () = self.stop.cancelled() => {}
+                () = outbox.closed() => {}
+                // In a box: most of what a session has to say takes less room than this, and most of the
+                // time it says nothing.
+                () = Box::pin(self.store(&agent, &states)) => {}
             }
         };
         Box::pin(self.gone(&agent, epoch, &why)).await;
     }
 
-    /// Takes one message in; the reason, if it was the last.
-    fn take(&self, agent: &str, message: ToServer) -> Option<String> {
-        match message.message {
+    /// Takes in what came of an agent, except for states. A function of its own, so that a session that waits keeps
+    /// no room for a message.
+    fn take(&self, agent: &str, came: Option<Result<ToServer, String>>) -> Heard {
+        let message = match came {
+            Some(Ok(ToServer { message })) => message,
+            Some(Err(error)) => return Heard::End(format!("its connection broke: {error}")),
+            None => return Heard::End("it closed its connection".to_owned()),
+        };
+        match message {
+            Some(to_server::Message::States(states)) => return Heard::States(states),
             Some(to_server::Message::Goodbye(goodbye)) => {
-                return Some(format!("it said goodbye: {}", goodbye.reason));
+                return Heard::End(format!("it said goodbye: {}", goodbye.reason));
             }
             Some(to_server::Message::LogChunk(chunk)) => self.fleet.logs().chunk(agent, chunk),
             Some(to_server::Message::LogEnd(end)) => self.fleet.logs().end(agent, end),
@@ -164,11 +155,9 @@ impl AgentConnections {
             Some(to_server::Message::Hello(_)) => {
                 tracing::warn!(agent, "an agent said hello twice");
             }
-            // Stored before the next message is read.
-            Some(to_server::Message::States(_)) => {}
             None => tracing::warn!(agent, "an agent sent a message of a kind unknown here"),
         }
-        None
+        Heard::All
     }
 
     /// Returns when states are stored. A store that cannot take them now holds up this agent, which is
@@ -193,6 +182,15 @@ impl AgentConnections {
     }
 }
 
+/// What is left to do about something that an agent said.
+enum Heard {
+    All,
+    /// To be stored before the next message is read.
+    States(InstanceStates),
+    /// It was the last; why.
+    End(String),
+}
+
 async fn first_message(inbound: &mut Inbound) -> Result<AgentHello, Refusal> {
     let no_hello = Refusal::NoHello { expected: "AgentHello" };
     let first = tokio::time::timeout(HELLO_TIMEOUT, inbound.next()).await;
@@ -213,4 +211,22 @@ fn outbound(outbox: Arc<Outbox>) -> Outbound {
         Some((FromServer { messages }, outbox))
     })
     .boxed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How large what a function makes is; it need not be made for that.
+    fn bytes<A, B, C, D, E, F>(_: impl Fn(A, B, C, D, E) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// A server holds thousands of sessions that have nothing to say.
+    #[test]
+    fn a_session_takes_little_memory() {
+        let (session, outbox) = (bytes(AgentConnections::pump), size_of::<Outbox>());
+        assert!(session <= 640, "the task: {session} bytes");
+        assert!(outbox <= 128, "what waits: {outbox} bytes");
+    }
 }
