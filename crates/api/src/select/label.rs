@@ -89,7 +89,11 @@ impl fmt::Display for LabelSelector {
             if 0 < index {
                 f.write_str(",")?;
             }
-            let list = |values: &BTreeSet<String>| Vec::from_iter(values.clone()).join(",");
+            let list = |values: &BTreeSet<String>| match Vec::from_iter(values.clone()).join(",") {
+                // Nothing between the brackets is no value; the empty one stands before a comma.
+                nothing if nothing.is_empty() => ",".to_owned(),
+                list => list,
+            };
             match test {
                 Test::Exists => write!(f, "{key}")?,
                 Test::Absent => write!(f, "!{key}")?,
@@ -243,6 +247,8 @@ mod tests {
         check("env=", &web, false);
         check("app in (db, web)", &web, true);
         check("app in (db,)", &web, false);
+        check("app notin (,)", &web, true);
+        check("env!=", &web, true);
         check("app notin (web)", &web, false);
         check("zone notin (a)", &web, true);
         check("app", &web, true);
@@ -257,6 +263,8 @@ mod tests {
         let cases = [
             ("a=b c", "expected ',' before \"c\""),
             ("a in b", "expected '(' before \"b\""),
+            ("a in ()", "expected a value between '(' and ')'"),
+            ("a notin ( )", "expected a value between '(' and ')'"),
             ("a in (b", "expected ',' or ')' after a value"),
             ("a like b", "expected =, ==, !=, in or notin, found \"like\""),
             ("=b", "\"\" is not a label key such as app or example.com/app"),

@@ -57,6 +57,17 @@ def fetch(path):
         return json.load(answer)
 
 
+def declared(known):
+    """Who applies says of what; the documents, as those of others, do not say it."""
+    said = {"apiVersion": api_version(known), "kind": known["kind"]}
+    properties = {key: {"type": "string", "enum": [value]} for key, value in said.items()}
+    return {"type": "object", "required": list(said), "properties": properties}
+
+
+def api_version(known):
+    return "/".join(part for part in (known["group"], known["version"]) if part)
+
+
 def pin_parameters(item, pinned):
     for operation in [item, *item.values()]:
         named = operation.get("parameters", []) if isinstance(operation, dict) else []
@@ -70,6 +81,9 @@ def pin_parameters(item, pinned):
     patch = item.get("patch", {})
     # An operation of a patch needs what its kind needs, and a place that is there.
     patch.get("requestBody", {}).get("content", {}).pop("application/json-patch+json", None)
+    apply = patch.get("requestBody", {}).get("content", {}).get("application/apply-patch+yaml")
+    if apply and pinned:
+        apply["schema"] = declared(patch["x-kubernetes-group-version-kind"])
     # Only who applies can insist.
     if patch:
         patch["parameters"] = [one for one in patch["parameters"] if one["name"] != "force"]
@@ -79,8 +93,7 @@ def pin_schema(name, schema):
     properties = schema.get("properties", {})
     known = schema.get("x-kubernetes-group-version-kind")
     if known:
-        version = "/".join(part for part in (known[0]["group"], known[0]["version"]) if part)
-        pins = {"apiVersion": version, "kind": known[0]["kind"]}
+        pins = {"apiVersion": api_version(known[0]), "kind": known[0]["kind"]}
     elif name == "meta.v1.DeleteOptions":
         pins = {"kind": "DeleteOptions"}
         properties.pop("preconditions", None)
