@@ -9,6 +9,7 @@ use crate::layers::fence::Fence;
 use crate::layers::hydrate::Hydrate;
 use crate::parts::PartsAccessor;
 use crate::projects::Projects;
+use crate::recent::Recent;
 use crate::store_accessor::StoreAccessor;
 use crate::typed::Resources;
 use orrery_api::{Kind, Scheme};
@@ -30,6 +31,7 @@ struct Inner {
     store: Store,
     clock: Arc<dyn Clock>,
     accessors: HashMap<String, Arc<dyn Accessor>>,
+    recent: Vec<Arc<Recent>>,
 }
 
 impl Hub {
@@ -42,6 +44,7 @@ impl Hub {
             on_write: HashMap::new(),
             layers: HashMap::new(),
             replaced: HashMap::new(),
+            recent: Vec::new(),
         }
     }
 
@@ -57,6 +60,12 @@ impl Hub {
 
     pub fn scheme(&self) -> &Arc<Scheme> {
         &self.inner.scheme
+    }
+
+    /// Forgets what was kept for watchers and was not asked for since the last call. To be called now and
+    /// then; nothing else depends on it.
+    pub fn rest(&self) {
+        self.inner.recent.iter().for_each(|recent| recent.rest());
     }
 
     pub fn store(&self) -> &Store {
@@ -79,6 +88,7 @@ impl Hub {
             store: self.inner.store.clone(),
             clock: self.inner.clock.clone(),
             accessors: accessors.map(|(name, accessor)| (name.clone(), fence(accessor))).collect(),
+            recent: self.inner.recent.clone(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -113,6 +123,7 @@ pub struct HubBuilder {
     on_write: HashMap<String, OnWrite>,
     layers: HashMap<String, Vec<Arc<dyn Layer>>>,
     replaced: HashMap<String, Arc<dyn Accessor>>,
+    recent: Vec<Arc<Recent>>,
 }
 
 impl HubBuilder {
@@ -156,8 +167,8 @@ impl HubBuilder {
             let message = kind.full_name().to_owned();
             accessors.insert(message, self.stack(kind, &projects));
         }
-        let Self { scheme, store, clock, .. } = self;
-        Ok(Hub { inner: Arc::new(Inner { scheme, store, clock, accessors }) })
+        let Self { scheme, store, clock, recent, .. } = self;
+        Ok(Hub { inner: Arc::new(Inner { scheme, store, clock, accessors, recent }) })
     }
 
     fn projects(&self) -> Result<Projects, Error> {
@@ -183,16 +194,26 @@ impl HubBuilder {
 
     /// The objects of a kind in the store: as they are, or in the stored form that the scheme has
     /// for them.
-    fn stored(&self, kind: Arc<Kind>, keys: Keys, projects: &Arc<Projects>) -> Arc<dyn Accessor> {
+    fn stored(
+        &mut self,
+        kind: Arc<Kind>,
+        keys: Keys,
+        projects: &Arc<Projects>,
+    ) -> Arc<dyn Accessor> {
         let (store, projects) = (self.store.clone(), projects.clone());
         let form = self
             .scheme
             .spokes(&kind)
             .iter()
-            .find(|spoke| spoke.parts.iter().all(|part| part.internal()));
+            .find(|spoke| spoke.parts.iter().all(|part| part.internal()))
+            .cloned();
         match form {
-            Some(form) => Arc::new(PartsAccessor::new(form.clone(), keys, store, projects)),
-            None => Arc::new(StoreAccessor::new(kind, keys, store, projects)),
+            Some(form) => Arc::new(PartsAccessor::new(form, keys, store, projects)),
+            None => {
+                let stored = StoreAccessor::new(kind, keys, store, projects);
+                self.recent.push(stored.recent().clone());
+                Arc::new(stored)
+            }
         }
     }
 }

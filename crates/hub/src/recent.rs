@@ -25,6 +25,8 @@ pub struct Recent {
 struct Shown {
     changes: BTreeMap<Change, Encoded>,
     bytes: usize,
+    /// Whether anything was asked for since the last look.
+    asked: bool,
 }
 
 impl Recent {
@@ -37,6 +39,7 @@ impl Recent {
     ) -> Result<Encoded, Error> {
         let change = (revision, entry.modified, entry.key.clone());
         let mut shown = self.shown.lock();
+        shown.asked = true;
         if let Some(known) = shown.changes.get(&change) {
             return Ok(known.clone());
         }
@@ -49,5 +52,35 @@ impl Recent {
             shown.bytes -= oldest.bytes().len();
         }
         Ok(made)
+    }
+
+    /// Forgets everything, if nothing was asked for since this was last called: all who watch have seen it.
+    pub fn rest(&self) {
+        let mut shown = self.shown.lock();
+        if !std::mem::take(&mut shown.asked) {
+            *shown = Shown::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    #[test]
+    fn what_nobody_asks_for_any_more_is_forgotten() {
+        let scheme = orrery_api::Scheme::builder().descriptors(orrery_proto::FILE_DESCRIPTOR_SET);
+        let scheme = scheme.build().expect("the kinds are well defined");
+        let kind = scheme.resolve("", "Project").expect("a known kind");
+        let (created, modified) = (Revision(1), Revision(1));
+        let entry = Entry { key: "k".into(), value: Bytes::new(), created, modified };
+        let recent = Recent::default();
+        recent.encoded(&kind, &entry, Revision(2)).expect("it can be read");
+        let kept = || recent.shown.lock().changes.len();
+        recent.rest();
+        assert_eq!(kept(), 1, "it was asked for a moment ago");
+        recent.rest();
+        assert_eq!(kept(), 0);
     }
 }

@@ -34,6 +34,11 @@ impl StoreAccessor {
         Self { kind, keys, store, projects, recent: Arc::default() }
     }
 
+    /// What is kept for watchers.
+    pub fn recent(&self) -> &Arc<Recent> {
+        &self.recent
+    }
+
     fn key(&self, name: &ObjectName) -> String {
         self.keys.object(&name.project, &name.name)
     }

@@ -32,6 +32,7 @@ mod peers;
 mod port;
 mod program;
 mod rest;
+mod resting;
 mod sealing;
 mod secrets;
 mod server;

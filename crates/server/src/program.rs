@@ -3,28 +3,8 @@
 //! To start, a program reads most of itself: arguments, definitions, every part that is put together. The kernel
 //! keeps the pages in its cache, and maps those around each one that is touched along with it. What is given back
 //! here stays in that cache, and comes back, sixteen pages at a time, where it is needed again.
-use std::convert::Infallible;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
-use tokio_util::sync::CancellationToken;
-
-/// When starting is over: controllers have looked at everything once, and who waited for the server is connected.
-const STARTED_AFTER: Duration = Duration::from_secs(2);
-
-/// Gives back what only the start of the server needed.
-pub async fn settle(stop: CancellationToken) -> Result<(), Infallible> {
-    tokio::select! {
-        () = stop.cancelled() => return Ok(()),
-        () = tokio::time::sleep(STARTED_AFTER) => {}
-    }
-    match give_back() {
-        Ok(bytes) => tracing::debug!(bytes, "gave back the pages that the program started with"),
-        // Nothing depends on it.
-        Err(error) => tracing::debug!(%error, "cannot give back pages of the program"),
-    }
-    Ok(())
-}
 
 /// A part of the address space that holds bytes of the program's file, and nothing else.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,7 +14,7 @@ struct Part {
 }
 
 /// Gives the pages of the program back; how many bytes they cover.
-fn give_back() -> io::Result<usize> {
+pub fn give_back() -> io::Result<usize> {
     let program = std::fs::read_link("/proc/self/exe")?;
     let parts = unchanged(&std::fs::read_to_string("/proc/self/smaps")?, &program);
     parts.iter().try_for_each(release)?;

@@ -18,8 +18,8 @@ use crate::metrics::Metrics;
 use crate::options::{ServerOptions, StoreOptions};
 use crate::peers::Peers;
 use crate::port;
-use crate::program;
 use crate::rest;
+use crate::resting;
 use crate::sealing::{self, KeySource, Rotation, Sealer};
 use crate::secrets;
 use crate::services::Services;
@@ -252,7 +252,7 @@ impl Server {
         let (engine, sealer) = (self.engine.clone(), self.sealer.clone());
         let keys = sealing::follow(engine, sealer, self.id.clone(), stop.clone());
         tasks.spawn("encryption-keys", OnEnd::StopAll, keys);
-        tasks.spawn("program-pages", OnEnd::Ignore, program::settle(stop.clone()));
+        tasks.spawn("rest", OnEnd::Ignore, resting::rest(self.hub.clone(), stop.clone()));
         if let Some(writing) = self.writing.take() {
             tasks.spawn("audit-log", OnEnd::StopAll, writing.run(stop));
         }

@@ -1,10 +1,10 @@
-//! The one writer. It takes a group of commits, judges each against the state including the
+//! The one writer. It takes every commit that waits, judges each against the state including the
 //! ones before it in the group, writes all of them as one batch with one sync, and answers.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, thread};
 
 use fjall::{OwnedWriteBatch, PersistMode};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use super::{
     Shared, directory,
@@ -16,10 +16,16 @@ use super::{
 };
 use crate::{
     engine::{Batch, Change},
-    error::Error,
+    error::{Error, OpenError},
     judge,
     model::{Entry, Head, Op, Revision},
 };
+
+/// The most commits in one sync: enough that the sync no longer matters per commit.
+const GROUP_COMMITS_MAX: usize = 512;
+
+/// The most bytes in one sync, so that a burst of large values does not make all others wait.
+const GROUP_BYTES_MAX: usize = 8 << 20;
 
 /// Heads that are remembered between groups: what is written again and again is not looked up each time.
 const HEADS_KNOWN_MAX: usize = 16 << 10;
@@ -27,19 +33,17 @@ const HEADS_KNOWN_MAX: usize = 16 << 10;
 /// Where keys stand, as far as it is known; `None` where they are not there.
 type Heads = HashMap<Arc<str>, Option<Head>>;
 
-#[derive(Debug)]
 pub(super) struct Request {
     pub ops: Vec<Op>,
     pub answer: oneshot::Sender<Result<Revision, Error>>,
 }
 
 impl Request {
-    pub fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         self.ops.iter().map(Op::bytes).sum()
     }
 }
 
-#[derive(Debug)]
 pub(super) struct Committer {
     tables: Arc<Tables>,
     watermark: Watermark,
@@ -51,18 +55,30 @@ pub(super) struct Committer {
 }
 
 impl Committer {
-    pub fn new(
+    pub fn start(
         tables: Arc<Tables>,
         watermark: Watermark,
         shared: Arc<Shared>,
+        requests: mpsc::Receiver<Request>,
         standing: &Standing,
-    ) -> Self {
+    ) -> Result<thread::JoinHandle<()>, OpenError> {
         let Standing { head, sum, .. } = *standing;
-        Self { tables, watermark, shared, head, sum, known: Heads::new() }
+        let committer = Self { tables, watermark, shared, head, sum, known: Heads::new() };
+        thread::Builder::new()
+            .name("store-committer".to_owned())
+            .spawn(move || committer.run(requests))
+            .map_err(|e| Error::unavailable(format!("cannot start the committer: {e}")).into())
     }
 
-    /// Commits all of them in one sync, and answers.
-    pub fn serve(&mut self, group: Vec<Request>) {
+    /// Runs until every sender is gone, that is until the engine is closed.
+    fn run(mut self, mut requests: mpsc::Receiver<Request>) {
+        while let Some(first) = requests.blocking_recv() {
+            let group = collect(first, &mut requests);
+            self.serve(group);
+        }
+    }
+
+    fn serve(&mut self, group: Vec<Request>) {
         let before = self.head;
         let outcome = match self.shared.failure.get() {
             Some(reason) => Err(Error::Unavailable { reason: Arc::clone(reason) }),
@@ -131,6 +147,17 @@ impl Committer {
         let reason = self.shared.failure.get_or_init(reason);
         Error::Unavailable { reason: Arc::clone(reason) }
     }
+}
+
+fn collect(first: Request, requests: &mut mpsc::Receiver<Request>) -> Vec<Request> {
+    let mut bytes = first.bytes();
+    let mut group = vec![first];
+    while group.len() < GROUP_COMMITS_MAX && bytes < GROUP_BYTES_MAX {
+        let Ok(next) = requests.try_recv() else { break };
+        bytes += next.bytes();
+        group.push(next);
+    }
+    group
 }
 
 /// A group of commits in the making.

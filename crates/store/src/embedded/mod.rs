@@ -1,7 +1,7 @@
 //! The default engine: one directory, one process, on the log-structured store `fjall`.
 //!
 //! ```text
-//!   commit ─▶ desk: queue, or at once ─▶ committer: judge each, one batch, one fsync ─▶ answers
+//!   commit ─▶ bounded queue ─▶ committer thread: judge each, one batch, one fsync ─▶ answers
 //!                                   │                              followers, feed (recent) ◀┘
 //!                                   ▼                                                   │
 //!   tables:  heads   key            -> created, modified      (what expectations read)  │
@@ -20,7 +20,6 @@
 
 mod committer;
 mod compaction;
-mod desk;
 mod directory;
 mod feed;
 mod followers;
@@ -43,7 +42,7 @@ use std::{
 
 use async_trait::async_trait;
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
 #[doc(hidden)]
@@ -51,7 +50,6 @@ pub use self::format::fuzz as fuzz_row;
 pub use self::options::{EmbeddedOptions, Stats};
 use self::{
     committer::{Committer, Request},
-    desk::Desk,
     feed::{Cursor, Feed},
     options::Counters,
     tables::Tables,
@@ -83,7 +81,6 @@ pub struct Embedded {
     incarnation: Incarnation,
     shared: Arc<Shared>,
     queue: RwLock<Option<mpsc::Sender<Request>>>,
-    desk: Arc<Desk>,
     committer: Mutex<Option<std::thread::JoinHandle<()>>>,
     leases: LocalLeases,
     /// Finishes what another process had begun; it ends by itself, at the latest on closing.
@@ -140,13 +137,11 @@ impl Embedded {
             compacting: tokio::sync::Mutex::default(),
         });
         let (queue, requests) = mpsc::channel(QUEUE);
-        let committer = Committer::new(tables, watermark, Arc::clone(&shared), &state);
-        let (desk, committer) = Desk::open(committer, requests)?;
+        let committer = Committer::start(tables, watermark, Arc::clone(&shared), requests, &state)?;
         let engine = Arc::new_cyclic(|engine: &Weak<Self>| Self {
             incarnation: state.incarnation,
             shared,
             queue: RwLock::new(Some(queue)),
-            desk,
             committer: Mutex::new(Some(committer)),
             leases: LocalLeases::new(engine.clone()),
             settling: TaskTracker::new(),
@@ -210,7 +205,11 @@ impl Engine for Embedded {
     async fn commit(&self, ops: Vec<Op>) -> Result<Revision, Error> {
         judge::validate(&ops)?;
         let queue = self.queue.read().clone().ok_or_else(closed)?;
-        self.desk.commit(ops, queue).await
+        let (answer, answered) = oneshot::channel();
+        queue.send(Request { ops, answer }).await.map_err(|_| closed())?;
+        answered.await.map_err(|_| Error::Uncertain {
+            reason: "the engine stopped before it answered".to_owned(),
+        })?
     }
 
     async fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, Error> {
@@ -269,14 +268,13 @@ impl Engine for Embedded {
         let Some(tables) = tables else { return };
         self.settling.close();
         self.settling.wait().await;
-        let (released, desk) = (tables.released(), Arc::clone(&self.desk));
+        let released = tables.released();
         let joining = tokio::task::spawn_blocking(move || {
             if let Some(committer) = committer
                 && committer.join().is_err()
             {
                 tracing::error!("the committer of the store panicked");
             }
-            desk.close();
             drop(tables);
         });
         if let Err(error) = joining.await {

@@ -67,7 +67,7 @@ async fn compaction_leaves_the_current_values_and_nothing_else() {
     assert_eq!(engine.stats().compacted, 700);
 }
 
-/// Commits that come alone, in crowds, and after crowds are all done once and in order, whoever does them.
+/// Commits that come alone, in crowds, and after crowds are all done once and in order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn alone_and_in_crowds_each_commit_is_done_once() {
     let directory = tempfile::tempdir().expect("a temporary directory");
