@@ -4,7 +4,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use futures::{future::BoxFuture, stream::BoxStream};
+use futures::stream::BoxStream;
 
 use crate::{
     error::Error,
@@ -14,15 +14,6 @@ use crate::{
 
 /// Changes in the order of their commits, for as long as the consumer wants them.
 pub type Watch = BoxStream<'static, Result<Batch, Error>>;
-
-/// Goes on while commits are told to a [`Follower`], and ends with the reason why no more are.
-pub type Following = BoxFuture<'static, Error>;
-
-/// Takes in commits while their callers still wait for the answer. It must not wait for anything.
-pub trait Follower: fmt::Debug + Send + Sync + 'static {
-    /// The next commits, in order, none left out. After an error it is told no more.
-    fn take(&self, batches: Vec<Batch>) -> Result<(), Error>;
-}
 
 /// What one commit changed under the watched prefix, never a part of it. Without changes it is a
 /// bookmark: nothing else happened under the prefix up to this revision.
@@ -132,20 +123,6 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// [`Error::Compacted`] the consumer lists again. Buffers nothing without bound for a slow
     /// consumer.
     async fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, Error>;
-
-    /// Tells `follower` what a watch would tell it, but before anyone else hears of a commit, so
-    /// that nobody has to wait for it afterwards. `None` where the engine commits elsewhere, or
-    /// where `after` is not its last commit: then a watch has to catch up first. It is told until
-    /// the future is dropped.
-    fn follow(
-        &self,
-        prefix: &str,
-        after: Revision,
-        follower: Arc<dyn Follower>,
-    ) -> Option<Following> {
-        let _ = (prefix, after, follower);
-        None
-    }
 
     /// Forgets the history before `up_to`: lists and watches from `up_to` on keep working, older
     /// ones get [`Error::Compacted`]. Current values are not touched.

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 
 use crate::{
-    engine::{Batch, Change, Engine, Follower, Following, ListRequest, Listing, Watch},
+    engine::{Batch, Change, Engine, ListRequest, Listing, Watch},
     error::Error,
     lease::Lease,
     model::{Entry, Incarnation, Op, Revision},
@@ -53,20 +53,6 @@ fn opened(sealing: &dyn Sealing, batch: Batch) -> Result<Batch, Error> {
         gone @ Change::Delete { .. } => Ok(gone),
     });
     Ok(Batch { revision: batch.revision, changes: changes.collect::<Result<_, _>>()? })
-}
-
-/// A follower behind the seal.
-#[derive(Debug)]
-struct Opening {
-    follower: Arc<dyn Follower>,
-    sealing: Arc<dyn Sealing>,
-}
-
-impl Follower for Opening {
-    fn take(&self, batches: Vec<Batch>) -> Result<(), Error> {
-        let opened = batches.into_iter().map(|batch| opened(&*self.sealing, batch));
-        self.follower.take(opened.collect::<Result<_, _>>()?)
-    }
 }
 
 impl Sealed {
@@ -115,16 +101,6 @@ impl Engine for Sealed {
         let sealing = Arc::clone(&self.sealing);
         let watch = self.inner.watch(prefix, after).await?;
         Ok(watch.map(move |batch| batch.and_then(|batch| opened(&*sealing, batch))).boxed())
-    }
-
-    fn follow(
-        &self,
-        prefix: &str,
-        after: Revision,
-        follower: Arc<dyn Follower>,
-    ) -> Option<Following> {
-        let sealing = Arc::clone(&self.sealing);
-        self.inner.follow(prefix, after, Arc::new(Opening { follower, sealing }))
     }
 
     async fn compact(&self, up_to: Revision) -> Result<(), Error> {

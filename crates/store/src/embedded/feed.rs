@@ -6,7 +6,7 @@ use futures::{StreamExt, stream};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::{Shared, closed, followers::Followers, options::count, reader};
+use super::{Shared, closed, options::count, reader};
 use crate::{
     engine::{Batch, Change, Watch},
     error::Error,
@@ -26,7 +26,6 @@ const REPLAY: usize = 256;
 #[derive(Debug)]
 pub(super) struct Feed {
     recent: Mutex<Recent>,
-    pub(super) followers: Followers,
     /// The last durable commit; `None` once closed.
     head: watch::Sender<Option<Revision>>,
 }
@@ -43,11 +42,7 @@ struct Recent {
 impl Feed {
     pub fn new(head: Revision) -> Self {
         let recent = Recent { batches: VecDeque::new(), bytes: 0, floor: head, head };
-        Self {
-            recent: Mutex::new(recent),
-            followers: Followers::new(head),
-            head: watch::Sender::new(Some(head)),
-        }
+        Self { recent: Mutex::new(recent), head: watch::Sender::new(Some(head)) }
     }
 
     pub fn head(&self) -> Revision {
@@ -56,7 +51,6 @@ impl Feed {
 
     /// Called by the committer alone, with commits that are durable, in order.
     pub fn publish(&self, batches: Vec<Arc<Batch>>) {
-        self.followers.tell(&batches);
         let mut recent = self.recent.lock();
         for batch in batches {
             recent.push(batch);
@@ -73,7 +67,6 @@ impl Feed {
     }
 
     pub fn close(&self) {
-        self.followers.close();
         self.head.send_replace(None);
     }
 

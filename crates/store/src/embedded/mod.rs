@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   commit ─▶ bounded queue ─▶ committer thread: judge each, one batch, one fsync ─▶ answers
-//!                                   │                              followers, feed (recent) ◀┘
+//!                                   │                                            └─▶ feed (recent)
 //!                                   ▼                                                   │
 //!   tables:  heads   key            -> created, modified      (what expectations read)  │
 //!            values  key NUL revision -> created, value       (every version kept)      ▼
@@ -22,7 +22,6 @@ mod committer;
 mod compaction;
 mod directory;
 mod feed;
-mod followers;
 mod format;
 mod journal;
 mod options;
@@ -56,7 +55,7 @@ use self::{
 };
 pub(crate) use self::{directory::sync_directory, restore::Restoring};
 use crate::{
-    engine::{Engine, Follower, Following, ListRequest, Listing, Watch},
+    engine::{Engine, ListRequest, Listing, Watch},
     error::{Error, OpenError},
     judge,
     lease::{Lease, LocalLeases},
@@ -223,15 +222,6 @@ impl Engine for Embedded {
             return Err(Error::FutureRevision { requested: after, current });
         }
         Ok(Cursor::new(Arc::clone(&self.shared), prefix, after).into_watch())
-    }
-
-    fn follow(
-        &self,
-        prefix: &str,
-        after: Revision,
-        follower: Arc<dyn Follower>,
-    ) -> Option<Following> {
-        followers::follow(&self.shared, prefix, after, follower)
     }
 
     async fn compact(&self, up_to: Revision) -> Result<(), Error> {

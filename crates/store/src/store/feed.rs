@@ -1,5 +1,4 @@
-//! What writes the cache: a watch on the engine that is resumed when it ends and, where the engine
-//! can do that, the engine itself as it commits, once the watch has caught up.
+//! The one task that writes the cache: it follows the engine's watch and resumes it when it ends.
 
 use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
@@ -8,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Shared, StoreOptions, load};
 use crate::{
-    engine::{Batch, Engine, Follower, Watch},
+    engine::{Batch, Engine, Watch},
     error::Error,
     model::Revision,
 };
@@ -65,22 +64,24 @@ impl Feed {
 
     async fn consume(&self, watch: Watch) -> Error {
         let mut chunks = watch.ready_chunks(BATCHES_PER_LOCK);
-        let cache: Arc<dyn Follower> = Arc::clone(&self.shared) as _;
-        loop {
-            let (prefix, after) = (&self.options.prefix, self.applied());
-            if let Some(following) = self.engine.follow(prefix, after, Arc::clone(&cache)) {
-                drop(chunks);
-                return following.await;
-            }
-            let Some(chunk) = chunks.next().await else {
-                return Error::Unreachable { reason: "the watch ended".to_owned() };
-            };
+        while let Some(chunk) = chunks.next().await {
             let (batches, error) = split(chunk);
-            self.shared.apply(batches);
+            self.apply(batches);
             if let Some(error) = error {
                 return error;
             }
         }
+        Error::Unreachable { reason: "the watch ended".to_owned() }
+    }
+
+    fn apply(&self, batches: Vec<Batch>) {
+        let mut state = self.shared.state.write();
+        for batch in batches {
+            state.apply(batch);
+        }
+        let revision = state.revision();
+        drop(state);
+        self.shared.applied.send_replace(revision);
     }
 
     /// Whether to open the watch again after this error.
@@ -113,25 +114,6 @@ impl Feed {
 
     fn applied(&self) -> Revision {
         *self.shared.applied.borrow()
-    }
-}
-
-impl Shared {
-    fn apply(&self, batches: Vec<Batch>) {
-        let mut state = self.state.write();
-        for batch in batches {
-            state.apply(batch);
-        }
-        let revision = state.revision();
-        drop(state);
-        self.applied.send_replace(revision);
-    }
-}
-
-impl Follower for Shared {
-    fn take(&self, batches: Vec<Batch>) -> Result<(), Error> {
-        self.apply(batches);
-        Ok(())
     }
 }
 
