@@ -55,11 +55,13 @@ impl Recent {
     }
 
     /// Forgets everything, if nothing was asked for since this was last called: all who watch have seen it.
-    pub fn rest(&self) {
+    /// How many changes that were.
+    pub fn rest(&self) -> usize {
         let mut shown = self.shown.lock();
-        if !std::mem::take(&mut shown.asked) {
-            *shown = Shown::default();
+        if std::mem::take(&mut shown.asked) {
+            return 0;
         }
+        std::mem::take(&mut *shown).changes.len()
     }
 }
 
@@ -78,9 +80,7 @@ mod tests {
         let recent = Recent::default();
         recent.encoded(&kind, &entry, Revision(2)).expect("it can be read");
         let kept = || recent.shown.lock().changes.len();
-        recent.rest();
-        assert_eq!(kept(), 1, "it was asked for a moment ago");
-        recent.rest();
-        assert_eq!(kept(), 0);
+        assert_eq!((recent.rest(), kept()), (0, 1), "it was asked for a moment ago");
+        assert_eq!((recent.rest(), kept()), (1, 0));
     }
 }
