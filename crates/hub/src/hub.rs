@@ -62,10 +62,10 @@ impl Hub {
         &self.inner.scheme
     }
 
-    /// Forgets what was kept for watchers and was not asked for since the last call; how many changes. To be
-    /// called now and then; nothing else depends on it.
-    pub fn rest(&self) -> usize {
-        self.inner.recent.iter().map(|recent| recent.rest()).sum()
+    /// Forgets what was kept for watchers and was not asked for since the last call. To be called now and
+    /// then; nothing else depends on it.
+    pub fn rest(&self) {
+        self.inner.recent.iter().for_each(|recent| recent.rest());
     }
 
     pub fn store(&self) -> &Store {

@@ -11,30 +11,20 @@ const STARTED_AFTER: Duration = Duration::from_secs(2);
 /// How long nobody asked for what was shown to watchers, at least, before it is forgotten.
 const REST_INTERVAL: Duration = Duration::from_secs(3);
 
-/// Changes of one kind after another, within seconds, that a server does not see every day: a fleet that connects,
-/// a project that comes or goes. What they needed of the program is given back too.
-const BURST_MIN: usize = 512;
-
 pub async fn rest(hub: Hub, stop: CancellationToken) -> Result<(), Infallible> {
     let lived = stop.run_until_cancelled(async {
         tokio::time::sleep(STARTED_AFTER).await;
-        give_back();
+        match program::give_back() {
+            Ok(bytes) => tracing::debug!(bytes, "gave back the pages that the program began with"),
+            // Nothing depends on it.
+            Err(error) => tracing::debug!(%error, "cannot give back pages of the program"),
+        }
         loop {
             tokio::time::sleep(REST_INTERVAL).await;
-            if BURST_MIN <= hub.rest() {
-                give_back();
-            }
+            hub.rest();
         }
     });
     match lived.await {
         None => Ok(()),
-    }
-}
-
-fn give_back() {
-    match program::give_back() {
-        Ok(bytes) => tracing::debug!(bytes, "gave back pages of the program"),
-        // Nothing depends on it.
-        Err(error) => tracing::debug!(%error, "cannot give back pages of the program"),
     }
 }
