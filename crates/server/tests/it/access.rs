@@ -1,7 +1,7 @@
 //! What people may do: by certificate and by token, over REST, gRPC and the commander connection.
 use crate::joining::world;
 use orrery_client::{Commander, Endpoint};
-use orrery_hub::ObjectName;
+use orrery_hub::{Hub, ObjectName};
 use orrery_pki::{BearerToken, IssueRequest, Role, TlsMaterial};
 use orrery_proto::core::v1 as core;
 use orrery_proto::hub::v1 as hub;
@@ -28,6 +28,10 @@ pub fn meta(project: &str, name: &str) -> Option<ObjectMeta> {
 
 /// A binding of a role that every server knows.
 pub async fn bind(world: &World, project: &str, role: &str, user: &str) {
+    bind_in(&world.hub, project, role, user).await;
+}
+
+pub async fn bind_in(hub: &Hub, project: &str, role: &str, user: &str) {
     let subject = core::AccessSubject { kind: Some("User".into()), name: Some(user.into()) };
     let spec = core::RoleBindingSpec { role: Some(role.into()), subjects: vec![subject] };
     let binding = core::RoleBinding {
@@ -35,7 +39,7 @@ pub async fn bind(world: &World, project: &str, role: &str, user: &str) {
         spec: Some(spec),
         ..<_>::default()
     };
-    world.hub.resources().unwrap().create(&binding).await.unwrap();
+    hub.resources().unwrap().create(&binding).await.unwrap();
 }
 
 pub async fn secret(world: &World, project: &str, name: &str) {

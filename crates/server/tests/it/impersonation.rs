@@ -1,5 +1,5 @@
 //! Asking as somebody else.
-use crate::access::{meta, until};
+use crate::access::{bind_in, meta, until};
 use crate::audit::{lines, operations};
 use crate::support::{Answer, WORKLOADS, World, workload};
 use axum::body::Body;
@@ -41,17 +41,6 @@ async fn bearer(hub: &Hub, user: &str) -> String {
     format!("Bearer {}", &*token.to_text())
 }
 
-async fn bind(hub: &Hub, project: &str, role: &str, user: &str) {
-    let subject = core::AccessSubject { kind: Some("User".into()), name: Some(user.into()) };
-    let spec = core::RoleBindingSpec { role: Some(role.into()), subjects: vec![subject] };
-    let binding = core::RoleBinding {
-        metadata: meta(project, &format!("{user}-{role}")),
-        spec: Some(spec),
-        ..<_>::default()
-    };
-    hub.resources().unwrap().create(&binding).await.unwrap();
-}
-
 /// A role of the project `system` with one rule, bound to one person.
 async fn grant(hub: &Hub, user: &str, rule: core::AccessRule) {
     let name = format!("{user}-{}", rule.resources.join("-").replace('/', "-"));
@@ -61,7 +50,7 @@ async fn grant(hub: &Hub, user: &str, rule: core::AccessRule) {
         ..<_>::default()
     };
     hub.resources().unwrap().create(&role).await.unwrap();
-    bind(hub, "system", &name, user).await;
+    bind_in(hub, "system", &name, user).await;
 }
 
 fn impersonate(group: &str, resource: &str, names: &[&str]) -> core::AccessRule {
@@ -110,7 +99,7 @@ async fn the_request_is_that_of_whom_it_names() {
     let admin = [BOB, ("impersonate-group", "orrery:admins")];
     assert!(can_delete(&world, &admin).await, "groups count as if they were bob's");
 
-    bind(&world.hub, "default", "viewer", "bob").await;
+    bind_in(&world.hub, "default", "viewer", "bob").await;
     until("the binding counts", async || {
         let answer = ask(&world, Method::GET, WORKLOADS, &[BOB], &json!({})).await;
         (answer.code == 200).then_some(())
@@ -125,8 +114,8 @@ async fn who_may_not_impersonate_is_refused() {
     let path = folder.path().join("audit.log");
     let world = World::operated(TlsFiles::default(), operations(&path)).await;
     let (ann, eve) = (bearer(&world.hub, "ann").await, bearer(&world.hub, "eve").await);
-    bind(&world.hub, "system", "admin", "bob").await;
-    bind(&world.hub, "system", "viewer", "eve").await;
+    bind_in(&world.hub, "system", "admin", "bob").await;
+    bind_in(&world.hub, "system", "viewer", "eve").await;
     grant(&world.hub, "ann", impersonate("core", "users", &["bob"])).await;
     let (ann, eve) = (("authorization", ann.as_str()), ("authorization", eve.as_str()));
     let list = async |headers: &[(&str, &str)]| {

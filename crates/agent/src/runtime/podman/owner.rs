@@ -21,7 +21,8 @@ const BLOCK: usize = 512;
 pub(super) async fn give(podman: &Podman, container: &str, folder: &Path) -> Result<(), String> {
     let found = inspect::container(&podman.socket, container).await;
     let found = found.map_err(|error| error.to_string())?;
-    let user = found.and_then(|found| found.config.user).unwrap_or_default();
+    let found = found.ok_or("its container is gone")?;
+    let user = found.config.user.unwrap_or_default();
     if is_root(&user) {
         return Ok(());
     }
