@@ -1,16 +1,17 @@
 //! Takes keys from a queue and reconciles them.
 use crate::backoff::Backoff;
 use crate::queue::{Done, Queue};
-use crate::stats;
+use crate::stats::{Outcome, Stats};
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use std::fmt::Debug;
 use std::hash::Hash;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -109,56 +110,76 @@ where
 
     /// Runs until it is told to stop; what is in flight then is finished first.
     pub async fn run(self, stop: CancellationToken) -> Result<(), std::convert::Infallible> {
+        let stats = Stats::of(self.name);
         let mut flying: JoinSet<(K, Result<Next, String>)> = JoinSet::new();
+        let mut alarm = Alarm::default();
+        let mut stopped = pin!(stop.cancelled());
+        let mut changed = pin!(self.queue.shared.changed.notified());
         loop {
-            self.start_ready(&mut flying);
-            let (due, keys) = {
-                let queue = self.queue.shared.queue.lock();
-                (queue.next_due(), queue.len())
-            };
-            stats::depth(self.name, keys);
+            let (due, keys) = self.start_ready(&mut flying, &stats);
+            stats.depth(keys);
+            alarm.set(due);
             tokio::select! {
-                () = stop.cancelled() => break,
-                () = self.queue.shared.changed.notified() => {}
-                () = until(due) => {}
-                Some(ended) = flying.join_next() => self.finish(ended),
+                biased;
+                () = &mut stopped => break,
+                () = &mut changed => changed.set(self.queue.shared.changed.notified()),
+                Some(ended) = flying.join_next() => self.finish(ended, &stats),
+                () = alarm.rung() => {}
+            }
+            while let Some(ended) = flying.try_join_next() {
+                self.finish(ended, &stats);
             }
         }
         while let Some(ended) = flying.join_next().await {
-            self.finish(ended);
+            self.finish(ended, &stats);
         }
-        stats::depth(self.name, 0);
+        stats.depth(0);
         Ok(())
     }
 
-    fn start_ready(&self, flying: &mut JoinSet<(K, Result<Next, String>)>) {
-        while flying.len() < self.in_flight_max {
-            let Some(key) = self.queue.shared.queue.lock().take(Instant::now()) else { return };
-            let (name, reconciler) = (self.name, self.reconciler.clone());
-            let span = tracing::info_span!("reconcile", controller = name, ?key);
+    /// Begins with what is ready, as far as there is room. When the next key is due, and how many there are.
+    fn start_ready(
+        &self,
+        flying: &mut JoinSet<(K, Result<Next, String>)>,
+        stats: &Stats,
+    ) -> (Option<Instant>, usize) {
+        let now = Instant::now();
+        loop {
+            let key = {
+                let mut queue = self.queue.shared.queue.lock();
+                let has_room = flying.len() < self.in_flight_max;
+                let key = has_room.then(|| queue.take(now)).flatten();
+                let Some(key) = key else { return (queue.next_due(), queue.len()) };
+                key
+            };
+            let (reconciler, stats) = (self.reconciler.clone(), stats.clone());
+            let span = tracing::info_span!("reconcile", controller = self.name, ?key);
             let work = async move {
                 let began = Instant::now();
                 let outcome = reconciler.reconcile(&key).await.map_err(|error| error.to_string());
-                stats::took(name, began.elapsed());
+                stats.took(began.elapsed());
                 (key, outcome)
             };
             flying.spawn(work.instrument(span));
         }
     }
 
-    fn finish(&self, ended: Result<(K, Result<Next, String>), tokio::task::JoinError>) {
+    fn finish(
+        &self,
+        ended: Result<(K, Result<Next, String>), tokio::task::JoinError>,
+        stats: &Stats,
+    ) {
         let (key, outcome) = match ended {
             Ok(ended) => ended,
             Err(error) => {
                 // The key is lost with the task: it stays in flight, so it cannot loop, and a
                 // person has to look anyway.
                 tracing::error!(controller = self.name, %error, "reconciliation panicked");
-                stats::ended(self.name, stats::Outcome::Panicked);
+                stats.ended(Outcome::Panicked);
                 return;
             }
         };
-        let how = if outcome.is_ok() { stats::Outcome::Done } else { stats::Outcome::Failed };
-        stats::ended(self.name, how);
+        stats.ended(if outcome.is_ok() { Outcome::Done } else { Outcome::Failed });
         let done = match outcome {
             Ok(Next::AwaitChange) => Done::AwaitChange,
             Ok(Next::After(wait)) => Done::After(wait),
@@ -171,10 +192,33 @@ where
     }
 }
 
-async fn until(due: Option<Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due).await,
-        None => std::future::pending().await,
+/// One timer for all that is delayed. It is set anew only for what is due before it rings: to ring once for
+/// nothing costs less than to be set for each key.
+#[derive(Default)]
+struct Alarm {
+    sleep: Option<Pin<Box<Sleep>>>,
+    rings: Option<Instant>,
+}
+
+impl Alarm {
+    fn set(&mut self, due: Option<Instant>) {
+        let Some(due) = due.filter(|due| self.rings.is_none_or(|rings| *due < rings)) else {
+            return;
+        };
+        self.rings = Some(due);
+        match &mut self.sleep {
+            Some(sleep) => sleep.as_mut().reset(due),
+            None => self.sleep = Some(Box::pin(tokio::time::sleep_until(due))),
+        }
+    }
+
+    /// Returns when something may be due.
+    async fn rung(&mut self) {
+        match (&mut self.sleep, self.rings) {
+            (Some(sleep), Some(_)) => sleep.await,
+            (None, _) | (_, None) => std::future::pending().await,
+        }
+        self.rings = None;
     }
 }
 
@@ -222,6 +266,40 @@ mod tests {
         assert!((0.75..=1.01).contains(&waits[0]), "{waits:?}");
         assert!((1.5..=2.01).contains(&waits[1]), "{waits:?}");
         assert!((60.0..=60.1).contains(&waits[2]), "{waits:?}");
+        stop.cancel();
+        running.await.expect("no panic").expect("cannot fail");
+    }
+
+    /// Tells when it is asked to look at what.
+    struct Telling(mpsc::Sender<(Instant, String)>);
+
+    #[async_trait]
+    impl Reconciler<String> for Telling {
+        type Error = &'static str;
+
+        async fn reconcile(&self, key: &String) -> Result<Next, &'static str> {
+            self.0.send((Instant::now(), key.clone())).await.expect("the test listens");
+            Ok(Next::AwaitChange)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_key_is_looked_at_when_it_is_due() {
+        let (seen, mut calls) = mpsc::channel(8);
+        let controller = Controller::new("telling", Telling(seen));
+        let (queue, stop) = (controller.queue(), CancellationToken::new());
+        let (begun, running) = (Instant::now(), tokio::spawn(controller.run(stop.clone())));
+        for (key, seconds) in [("late", 60), ("soon", 2), ("between", 30), ("first", 1)] {
+            queue.add_within(key.to_owned(), Duration::from_secs(seconds));
+            tokio::task::yield_now().await;
+        }
+        let mut told = Vec::new();
+        for _ in 0..4 {
+            let (at, key) = calls.recv().await.expect("a call");
+            told.push(((at - begun).as_secs(), key));
+        }
+        let expect = [(1, "first"), (2, "soon"), (30, "between"), (60, "late")];
+        assert_eq!(told, expect.map(|(at, key)| (at, key.to_owned())));
         stop.cancel();
         running.await.expect("no panic").expect("cannot fail");
     }

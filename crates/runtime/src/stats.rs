@@ -23,13 +23,13 @@ struct Ended {
 }
 
 #[derive(Clone, Debug)]
-struct Stats {
+struct All {
     depth: Family<Of, Gauge>,
     durations: Family<Of, Histogram, fn() -> Histogram>,
     reconciles: Family<Ended, Counter>,
 }
 
-static STATS: LazyLock<Stats> = LazyLock::new(|| Stats {
+static ALL: LazyLock<All> = LazyLock::new(|| All {
     depth: Family::default(),
     durations: Family::new_with_constructor(buckets),
     reconciles: Family::default(),
@@ -43,7 +43,7 @@ fn buckets() -> Histogram {
 /// Shows what controllers do under the names `orrery_controller_*`.
 pub fn register(registry: &mut Registry) {
     let registry = registry.sub_registry_with_prefix("orrery_controller");
-    let Stats { depth, durations, reconciles } = STATS.clone();
+    let All { depth, durations, reconciles } = ALL.clone();
     registry.register("queue_depth", "Keys that wait, are delayed or are in flight", depth);
     registry.register_with_unit(
         "reconcile_duration",
@@ -72,16 +72,42 @@ impl Outcome {
     }
 }
 
-pub(crate) fn depth(controller: &'static str, keys: usize) {
-    let keys = i64::try_from(keys).unwrap_or(i64::MAX);
-    STATS.depth.get_or_create(&Of { controller }).set(keys);
+/// Those of one controller, found once: it counts at every turn. Clones count together.
+#[derive(Clone, Debug)]
+pub(crate) struct Stats {
+    controller: &'static str,
+    depth: Gauge,
+    durations: Histogram,
+    done: Counter,
 }
 
-pub(crate) fn took(controller: &'static str, duration: Duration) {
-    STATS.durations.get_or_create(&Of { controller }).observe(duration.as_secs_f64());
+impl Stats {
+    pub(crate) fn of(controller: &'static str) -> Self {
+        let of = Of { controller };
+        Self {
+            controller,
+            depth: ALL.depth.get_or_create(&of).clone(),
+            durations: ALL.durations.get_or_create(&of).clone(),
+            done: ended(controller, Outcome::Done),
+        }
+    }
+
+    pub(crate) fn depth(&self, keys: usize) {
+        self.depth.set(i64::try_from(keys).unwrap_or(i64::MAX));
+    }
+
+    pub(crate) fn took(&self, duration: Duration) {
+        self.durations.observe(duration.as_secs_f64());
+    }
+
+    pub(crate) fn ended(&self, outcome: Outcome) {
+        match outcome {
+            Outcome::Done => self.done.inc(),
+            Outcome::Failed | Outcome::Panicked => ended(self.controller, outcome).inc(),
+        };
+    }
 }
 
-pub(crate) fn ended(controller: &'static str, outcome: Outcome) {
-    let outcome = outcome.as_str();
-    STATS.reconciles.get_or_create(&Ended { controller, outcome }).inc();
+fn ended(controller: &'static str, outcome: Outcome) -> Counter {
+    ALL.reconciles.get_or_create(&Ended { controller, outcome: outcome.as_str() }).clone()
 }
