@@ -1,5 +1,5 @@
 //! Connections: accepted, encrypted where asked for, and served until the end.
-use crate::connection::{Guest, Hosted, gathered};
+use crate::connection::{Guest, Hosted, QuietTimer, Silence, gathered};
 use crate::limits::{self, Connections, Held};
 use crate::services::Services;
 use crate::stalled::Stalled;
@@ -24,12 +24,12 @@ use tokio_util::task::TaskTracker;
 const HEAD_BYTES_MAX: u32 = 64 << 10;
 /// A client that does not finish its handshake, or the head of a request, within this is dropped.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// A silent connection is asked whether it still lives, and dropped when it does not answer: together
-/// less than the 10 s in which a pulled cable has to be noticed. Asking is most of what a server does
-/// for agents that are at rest, so it is done as seldom as that allows; the answer has its time, because
-/// on a slow line it stands behind everything else that is on its way.
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(4);
-const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// A connection that has been silent for so long is asked whether it still lives, and dropped when it does not
+/// answer: together less than the 10 s in which a pulled cable has to be noticed. Asking is most of what a
+/// server does for agents that are at rest; they ask themselves, a little more often than this, and who asks
+/// lives. The answer has its time, because on a slow line it stands behind everything else that is on its way.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(4);
 const _: () = assert!(KEEPALIVE_INTERVAL.as_secs() + KEEPALIVE_TIMEOUT.as_secs() < 10);
 /// How much a client may send ahead: the largest request, and a few of them on one connection. Fixed,
 /// because finding out what a connection can carry asks it again and again.
@@ -242,7 +242,8 @@ fn served<I>(
 where
     I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
-    let (io, writes) = gathered(io);
+    let silence = Silence::new();
+    let (io, writes) = gathered(io, silence.clone());
     let guest = Guest::default();
     let mut builder = Builder::new(guest.clone());
     builder
@@ -252,7 +253,7 @@ where
         .max_buf_size(HEAD_BYTES_MAX as usize);
     builder
         .http2()
-        .timer(TokioTimer::new())
+        .timer(QuietTimer::new(silence, KEEPALIVE_INTERVAL))
         .keep_alive_interval(KEEPALIVE_INTERVAL)
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .max_concurrent_streams(1024)

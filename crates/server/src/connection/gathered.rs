@@ -1,4 +1,5 @@
 //! Small writes, gathered while the task of a connection runs.
+use super::silence::Silence;
 use parking_lot::Mutex;
 use std::io;
 use std::pin::Pin;
@@ -10,16 +11,17 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 const GATHER_BYTES_MAX: usize = 8 << 10;
 
 /// Both ends of a connection: the one that is read and written, and the one by which its task says when to
-/// gather and when to send.
-pub fn gathered<I>(inner: I) -> (Gathered<I>, Writes<I>) {
+/// gather and when to send. What is read breaks the silence.
+pub fn gathered<I>(inner: I, silence: Arc<Silence>) -> (Gathered<I>, Writes<I>) {
     let held = Held { inner, kept: Vec::new(), sent: 0, gathering: false };
     let held = Arc::new(Mutex::new(held));
-    (Gathered { held: held.clone() }, Writes { held })
+    (Gathered { held: held.clone(), silence }, Writes { held })
 }
 
 /// A connection whose flushes wait for the end of the turn, while one is on.
 pub struct Gathered<I> {
     held: Arc<Mutex<Held<I>>>,
+    silence: Arc<Silence>,
 }
 
 /// Begins and ends the turns of the task that a connection belongs to.
@@ -84,7 +86,11 @@ impl<I: AsyncRead + Unpin> AsyncRead for Gathered<I> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.held.lock().inner).poll_read(context, buffer)
+        let read = Pin::new(&mut self.held.lock().inner).poll_read(context, buffer);
+        if read.is_ready() {
+            self.silence.broken();
+        }
+        read
     }
 }
 
@@ -166,7 +172,7 @@ mod tests {
 
     /// The lengths of what reaches the connection when these are written in one turn.
     async fn lengths(writes: &[usize]) -> Vec<usize> {
-        let (mut io, turns) = gathered(Journal::default());
+        let (mut io, turns) = gathered(Journal::default(), Silence::new());
         turns.gather();
         for length in writes {
             io.write_all(&vec![7; *length]).await.expect("written");
@@ -188,7 +194,7 @@ mod tests {
 
     #[tokio::test]
     async fn outside_of_a_turn_nothing_is_kept() {
-        let (mut io, turns) = gathered(Journal::default());
+        let (mut io, turns) = gathered(Journal::default(), Silence::new());
         turns.gather();
         io.write_all(b"one").await.expect("written");
         poll_fn(|context| turns.poll_send(context)).await.expect("sent");
@@ -199,7 +205,7 @@ mod tests {
     #[tokio::test]
     async fn what_was_kept_is_sent_before_the_end() {
         let (ours, mut theirs) = tokio::io::duplex(64);
-        let (mut io, turns) = gathered(ours);
+        let (mut io, turns) = gathered(ours, Silence::new());
         turns.gather();
         io.write_all(b"last words").await.expect("written");
         io.shutdown().await.expect("ended");
@@ -211,7 +217,7 @@ mod tests {
     #[tokio::test]
     async fn a_peer_that_does_not_read_holds_up_what_is_written() {
         let (ours, mut theirs) = tokio::io::duplex(64);
-        let (mut io, turns) = gathered(ours);
+        let (mut io, turns) = gathered(ours, Silence::new());
         turns.gather();
         let writing = async {
             for _ in 0..1024 {

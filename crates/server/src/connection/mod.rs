@@ -11,6 +11,8 @@
 mod gathered;
 mod hosted;
 mod relay;
+mod silence;
 
 pub use gathered::gathered;
 pub use hosted::{Guest, Hosted};
+pub use silence::{QuietTimer, Silence};

@@ -1,4 +1,4 @@
-use super::super::gathered;
+use super::super::{Silence, gathered};
 use super::*;
 use axum::http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
@@ -54,7 +54,7 @@ where
 {
     let (ours, theirs) = tokio::io::duplex(1 << 20);
     let writes = Arc::new(AtomicUsize::new(0));
-    let (io, turns) = gathered(Counted { inner: ours, writes: writes.clone() });
+    let (io, turns) = gathered(Counted { inner: ours, writes: writes.clone() }, Silence::new());
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
         let answer = answer(request.uri().path().to_owned());
         async move {
