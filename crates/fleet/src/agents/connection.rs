@@ -14,6 +14,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -25,17 +26,23 @@ pub type Outbound = BoxStream<'static, FromServer>;
 /// A connection that does not say hello within this time is closed: it only costs.
 pub const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Sessions that are opened at the same moment. When a thousand agents come back at once, each would hold what it
+/// takes to write its node until all of them are written; so they take turns, and no agent can hold one up.
+const OPENING_MAX: usize = 32;
+
 /// Takes agents in.
 #[derive(Clone)]
 pub struct AgentConnections {
     fleet: Arc<Fleet>,
     sessions: TaskTracker,
+    opening: Arc<Semaphore>,
     stop: CancellationToken,
 }
 
 impl AgentConnections {
     pub fn new(fleet: Arc<Fleet>, stop: CancellationToken) -> Self {
-        Self { fleet, sessions: TaskTracker::new(), stop }
+        let opening = Arc::new(Semaphore::new(OPENING_MAX));
+        Self { fleet, sessions: TaskTracker::new(), opening, stop }
     }
 
     /// Opens a session, or says why not.
@@ -67,6 +74,8 @@ impl AgentConnections {
     /// The epoch of a new session, once the agent's node says that it is there.
     async fn open(&self, hello: &AgentHello) -> Result<i64, Refusal> {
         self.fleet.ready().await;
+        // It is never closed.
+        let _turn = self.opening.acquire().await.ok();
         let opening = Box::pin(self.fleet.nodes().opening(hello));
         opening.await.map_err(|error| Refusal::NotNow { message: error.to_string() })
     }

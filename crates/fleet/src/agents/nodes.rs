@@ -1,6 +1,7 @@
 //! Node resources: what is known of each agent.
 use super::labels;
 use crate::workloads::controller::ignore_gone;
+use orrery_api::Encoded;
 use orrery_hub::{ApplyOptions, Part};
 use orrery_hub::{Clock, Error, Hub, ObjectName, Precondition, Resources};
 use orrery_proto::fleet::v1::AgentHello;
@@ -38,8 +39,10 @@ impl Nodes {
         let name = ObjectName::new("", &hello.name);
         loop {
             let Some(node) = self.nodes.find(&name).await? else {
-                self.create(&hello.name).await?;
-                continue;
+                match self.create(hello).await {
+                    Err(Error::AlreadyExists { .. }) => continue,
+                    outcome => return outcome,
+                }
             };
             let status = node.status.clone().unwrap_or_default();
             let said = |meta: &mut ObjectMeta| {
@@ -82,14 +85,19 @@ impl Nodes {
         }
     }
 
-    async fn create(&self, name: &str) -> Result<(), Error> {
-        let metadata = ObjectMeta { name: name.to_owned(), ..ObjectMeta::default() };
-        let node =
-            Node { metadata: Some(metadata), spec: Some(NodeSpec::default()), ..Node::default() };
-        match self.nodes.create(&node).await {
-            Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(()),
-            Err(error) => Err(error),
-        }
+    /// Makes the node of an agent that was never here, in its first session.
+    async fn create(&self, hello: &AgentHello) -> Result<i64, Error> {
+        let (name, labels) = (hello.name.clone(), hello.labels.clone());
+        let metadata = ObjectMeta { name, labels, ..ObjectMeta::default() };
+        let status = self.ready(hello, NodeStatus::default());
+        let epoch = status.session_epoch;
+        let node = Node {
+            metadata: Some(metadata),
+            spec: Some(NodeSpec::default()),
+            status: Some(status),
+            ..Node::default()
+        };
+        self.nodes.create_with_status(&node).await.map(|()| epoch)
     }
 
     fn ready(&self, hello: &AgentHello, mut status: NodeStatus) -> NodeStatus {
@@ -130,13 +138,13 @@ impl Nodes {
             Error::Internal(format!("node {} has no revision after it was read", metadata.name))
         })?;
         let next = Node { metadata: Some(metadata), status: Some(status), ..Node::default() };
-        let object = orrery_api::Object::from_typed(self.nodes.kind(), &next)
+        let object = Encoded::from_typed(self.nodes.kind(), &next)
             .map_err(|error| Error::Internal(format!("cannot write a node: {error}")))?;
         let options = ApplyOptions {
             precondition: Precondition::At(revision),
             part: Part::Status,
             ..ApplyOptions::default()
         };
-        self.nodes.accessor().apply(object, options).await.map(|_| ())
+        self.nodes.accessor().apply_encoded(object, options).await.map(|_| ())
     }
 }
