@@ -53,7 +53,7 @@ pub(super) fn start(
 }
 
 /// The program with its arguments and environment; where it starts is left to the caller.
-pub(super) fn command(folder: &Folder, launch: &Launch) -> Result<Command, String> {
+pub(super) fn command(folder: &Folder, launch: &Launch) -> Result<Command, NoStart> {
     let directory = working_directory(folder, launch)?;
     let path = launch.env.get("PATH").map(String::as_str).unwrap_or_default();
     let file = resolve(&launch.command, path, &directory)?;
@@ -63,7 +63,7 @@ pub(super) fn command(folder: &Folder, launch: &Launch) -> Result<Command, Strin
 }
 
 fn spawn(folder: &Folder, launch: &Launch, stdout: Stdio, stderr: Stdio) -> Result<Child, String> {
-    let mut command = command(folder, launch)?;
+    let mut command = command(folder, launch).map_err(|no_start| no_start.why)?;
     command.current_dir(working_directory(folder, launch)?).process_group(0);
     let spawned = command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn();
     spawned.map_err(|error| refused(Path::new(command.get_program()), &error))
@@ -117,9 +117,9 @@ pub(super) fn working_directory(folder: &Folder, launch: &Launch) -> Result<Path
 
 /// Looks the command up like a shell does: with a slash it is a path, without one it is found along
 /// PATH.
-fn resolve(command: &str, path: &str, directory: &Path) -> Result<PathBuf, String> {
+fn resolve(command: &str, path: &str, directory: &Path) -> Result<PathBuf, NoStart> {
     if command.is_empty() {
-        return Err("the command is empty".to_owned());
+        return Err(NoStart { why: "the command is empty".to_owned(), found: false });
     }
     if command.contains('/') {
         let file = directory.join(command);
@@ -133,16 +133,36 @@ fn resolve(command: &str, path: &str, directory: &Path) -> Result<PathBuf, Strin
             Err(why) => found_but = found_but.or(Some(why)),
         }
     }
-    Err(found_but.unwrap_or_else(|| format!("{command:?} was not found along PATH ({path})")))
+    Err(found_but.unwrap_or_else(|| {
+        let why = format!("{command:?} was not found along PATH ({path})");
+        NoStart { why, found: false }
+    }))
 }
 
-fn executable(file: &Path) -> Result<(), String> {
+/// Why a program does not start.
+#[derive(Debug)]
+pub(super) struct NoStart {
+    pub why: String,
+    /// Whether there is such a file at all.
+    pub found: bool,
+}
+
+impl From<String> for NoStart {
+    fn from(why: String) -> Self {
+        Self { why, found: true }
+    }
+}
+
+fn executable(file: &Path) -> Result<(), NoStart> {
     let name = file.display();
     match fs::metadata(file) {
-        Err(error) => Err(format!("cannot start {name}: {}", plain(&error))),
-        Ok(found) if found.is_dir() => Err(format!("cannot start {name}: it is a folder")),
+        Err(error) => {
+            let found = error.kind() != io::ErrorKind::NotFound;
+            Err(NoStart { why: format!("cannot start {name}: {}", plain(&error)), found })
+        }
+        Ok(found) if found.is_dir() => Err(format!("cannot start {name}: it is a folder").into()),
         Ok(_) if access(file, Access::EXEC_OK).is_err() => {
-            Err(format!("cannot start {name}: it is not executable"))
+            Err(format!("cannot start {name}: it is not executable").into())
         }
         Ok(_) => Ok(()),
     }
@@ -204,7 +224,7 @@ mod tests {
         let found = resolve(command, &path, dir.path());
         match (found, expect) {
             (Ok(file), Ok(expect)) => assert_eq!(file, dir.path().join(expect)),
-            (Err(message), Err(part)) => assert!(message.contains(part), "{message}"),
+            (Err(no), Err(part)) => assert!(no.why.contains(part), "{no:?}"),
             (found, expect) => panic!("{found:?}, expected {expect:?}"),
         }
     }

@@ -7,7 +7,7 @@
 //!   supervisor -- fork, exec --> stage: groups, limits, user -- exec --> program (same process)
 //! ```
 //! What goes wrong is said on a descriptor that vanishes when all went well.
-use super::program;
+use super::program::{self, NoStart};
 use crate::cgroups;
 use crate::runtime::process::record::{self, Folder, Launch, Limits};
 use crate::users::{self, User};
@@ -31,8 +31,9 @@ pub(crate) const BESIDE: &str = "beside";
 /// The same with standard input, output and error on a terminal of its own.
 pub(crate) const BESIDE_TERMINAL: &str = "beside-terminal";
 
-/// What a shell says when a command cannot be started.
+/// What a shell says when a command cannot be started, and when there is none.
 const CANNOT_START: u8 = 126;
+const NOT_FOUND: u8 = 127;
 
 /// Takes the folder of the instance, the file that says what to become, and groups to join.
 pub(super) fn main(how: &str, args: Vec<OsString>) -> ExitCode {
@@ -42,11 +43,13 @@ pub(super) fn main(how: &str, args: Vec<OsString>) -> ExitCode {
     };
     let groups: Vec<PathBuf> = args.collect();
     let said = voice(how).and_then(|mut voice| {
-        let Err(message) = become_program(how, &folder, &file, &groups);
-        voice.write_all(message.as_bytes())
+        let Err(no_start) = become_program(how, &folder, &file, &groups);
+        voice.write_all(no_start.why.as_bytes())?;
+        Ok(no_start.found)
     });
     match said {
-        Ok(()) => ExitCode::from(CANNOT_START),
+        Ok(true) => ExitCode::from(CANNOT_START),
+        Ok(false) => ExitCode::from(NOT_FOUND),
         Err(_) => ExitCode::FAILURE,
     }
 }
@@ -67,7 +70,7 @@ fn become_program(
     folder: &Path,
     file: &Path,
     groups: &[PathBuf],
-) -> Result<std::convert::Infallible, String> {
+) -> Result<std::convert::Infallible, NoStart> {
     let folder = Folder::new(folder.to_owned());
     let launch = record::read_launch(file.to_owned()).map_err(|error| error.to_string())?;
     let launch = launch.ok_or_else(|| format!("{} is not there", file.display()))?;
@@ -89,7 +92,7 @@ fn become_program(
     }
     prepare(&folder, &launch)?;
     let error = command.exec();
-    Err(program::refused(Path::new(command.get_program()), &error))
+    Err(program::refused(Path::new(command.get_program()), &error).into())
 }
 
 /// The folder is entered first: another user may not find the way to it.

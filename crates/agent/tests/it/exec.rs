@@ -28,8 +28,10 @@ async fn a_command_has_the_environment_and_folder_of_its_process() {
 
     server.exec("b", &program, start(&["absent-command"])).await;
     let done = server.until_exec_ended("b").await;
-    assert_eq!(done.end.unwrap().exit_code, Some(126));
+    assert_eq!(done.end.unwrap().exit_code, Some(127));
     assert!(done.stderr.contains("\"absent-command\" was not found along PATH"), "{}", done.stderr);
+    server.exec("folder", &program, start(&["/"])).await;
+    assert_eq!(server.until_exec_ended("folder").await.end.unwrap().exit_code, Some(126));
     server.exec("c", &program, start(&["sh", "-c", "kill -9 $$"])).await;
     assert_eq!(server.until_exec_ended("c").await.end.unwrap().exit_code, Some(137));
     server.unassign(&program).await;
