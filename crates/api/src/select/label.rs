@@ -1,7 +1,7 @@
 //! Label selectors in the grammar of Kubernetes:
 //!
 //! ```text
-//!   app=web, tier==front, env!=test, zone in (a, b), zone notin (c), gpu, !legacy
+//!   app=web, tier==front, env!=test, zone in (a, b), zone notin (c), gpu, !legacy, cores>8, age<30
 //! ```
 use std::{collections::BTreeSet, fmt};
 
@@ -30,6 +30,9 @@ enum Test {
     In(BTreeSet<String>),
     /// Also holds where the label is absent, as `!=` and `notin` do in Kubernetes.
     NotIn(BTreeSet<String>),
+    /// A whole number above this one; what is no number is not.
+    Above(i64),
+    Below(i64),
 }
 
 impl LabelSelector {
@@ -59,7 +62,7 @@ impl LabelSelector {
                 let term = |value: &String| label_term(&requirement.key, value);
                 Some(values.iter().map(term).collect())
             }
-            Test::Exists | Test::Absent | Test::NotIn(_) => None,
+            Test::Exists | Test::Absent | Test::NotIn(_) | Test::Above(_) | Test::Below(_) => None,
         };
         self.requirements.iter().filter_map(terms).collect()
     }
@@ -79,8 +82,14 @@ impl Test {
             (Self::In(_), None) => false,
             (Self::NotIn(values), Some(value)) => !values.contains(value),
             (Self::NotIn(_), None) => true,
+            (Self::Above(bound), value) => number(value).is_some_and(|value| *bound < value),
+            (Self::Below(bound), value) => number(value).is_some_and(|value| value < *bound),
         }
     }
+}
+
+fn number(value: Option<&str>) -> Option<i64> {
+    value?.parse().ok()
 }
 
 impl fmt::Display for LabelSelector {
@@ -99,6 +108,8 @@ impl fmt::Display for LabelSelector {
                 Test::Absent => write!(f, "!{key}")?,
                 Test::In(values) => write!(f, "{key} in ({})", list(values))?,
                 Test::NotIn(values) => write!(f, "{key} notin ({})", list(values))?,
+                Test::Above(bound) => write!(f, "{key}>{bound}")?,
+                Test::Below(bound) => write!(f, "{key}<{bound}")?,
             }
         }
         Ok(())
@@ -139,6 +150,10 @@ impl<'a> Parser<'a> {
             Test::NotIn(BTreeSet::from([self.value()?]))
         } else if self.take("==") || self.take("=") {
             Test::In(BTreeSet::from([self.value()?]))
+        } else if self.take(">") {
+            Test::Above(self.number()?)
+        } else if self.take("<") {
+            Test::Below(self.number()?)
         } else {
             self.set_test()?
         };
@@ -154,7 +169,7 @@ impl<'a> Parser<'a> {
             "notin" => Ok(Test::NotIn(self.values()?)),
             other => {
                 let found = if other.is_empty() { self.rest } else { other };
-                Err(format!("expected =, ==, !=, in or notin, found {found:?}"))
+                Err(format!("expected =, ==, !=, in, notin, > or <, found {found:?}"))
             }
         }
     }
@@ -201,8 +216,14 @@ impl<'a> Parser<'a> {
         Ok(value.to_owned())
     }
 
+    fn number(&mut self) -> Result<i64, String> {
+        let value = self.value()?;
+        value.parse().map_err(|_| format!("{value:?} is not a whole number, as > and < compare"))
+    }
+
     fn word(&mut self) -> &'a str {
-        let ends = |c: char| c.is_whitespace() || matches!(c, ',' | '=' | '!' | '(' | ')');
+        let ends =
+            |c: char| c.is_whitespace() || matches!(c, ',' | '=' | '!' | '(' | ')' | '>' | '<');
         let (word, rest) = self.rest.split_at(self.rest.find(ends).unwrap_or(self.rest.len()));
         self.rest = rest;
         word
@@ -259,6 +280,18 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_compared_as_numbers() {
+        let node = [("cores", "16"), ("zone", "a")];
+        check("cores>8", &node, true);
+        check("cores > 16", &node, false);
+        check("cores<100,cores>9", &node, true);
+        check("cores<9", &node, false);
+        check("zone>1", &node, false);
+        check("zone<1", &node, false);
+        check("age<30", &node, false);
+    }
+
+    #[test]
     fn mistakes_are_named() {
         let cases = [
             ("a=b c", "expected ',' before \"c\""),
@@ -266,10 +299,11 @@ mod tests {
             ("a in ()", "expected a value between '(' and ')'"),
             ("a notin ( )", "expected a value between '(' and ')'"),
             ("a in (b", "expected ',' or ')' after a value"),
-            ("a like b", "expected =, ==, !=, in or notin, found \"like\""),
+            ("a like b", "expected =, ==, !=, in, notin, > or <, found \"like\""),
+            ("a>b", "\"b\" is not a whole number, as > and < compare"),
             ("=b", "\"\" is not a label key such as app or example.com/app"),
             ("a=b,", "\"\" is not a label key such as app or example.com/app"),
-            ("a(b)", "expected =, ==, !=, in or notin, found \"(b)\""),
+            ("a(b)", "expected =, ==, !=, in, notin, > or <, found \"(b)\""),
         ];
         for (selector, problem) in cases {
             let error = LabelSelector::parse(selector).expect_err("a mistake");
