@@ -1,10 +1,10 @@
 //! The agent connection: one session of one agent, whatever carries it.
 use crate::fleet::Fleet;
+use crate::middleware::claims::{AgentIdentity, Claims, Shown};
 use crate::middleware::hello::{Refusal, VERSION, check_agent};
-use crate::middleware::senders::{AgentIdentity, Session};
+use crate::middleware::senders::Session;
 use crate::middleware::{Outbox, Peer};
 use futures::stream::{self, BoxStream, StreamExt};
-use orrery_pki::Fingerprint;
 use orrery_proto::fleet::v1::{
     AgentHello, FromServer, InstanceStates, ServerHello, ServerMessage, ToServer, server_message,
     to_server,
@@ -36,13 +36,14 @@ pub struct AgentConnections {
     fleet: Arc<Fleet>,
     sessions: TaskTracker,
     opening: Arc<Semaphore>,
+    claims: Arc<Claims>,
     stop: CancellationToken,
 }
 
 impl AgentConnections {
     pub fn new(fleet: Arc<Fleet>, stop: CancellationToken) -> Self {
         let opening = Arc::new(Semaphore::new(OPENING_MAX));
-        Self { fleet, sessions: TaskTracker::new(), opening, stop }
+        Self { fleet, sessions: TaskTracker::new(), opening, claims: Arc::default(), stop }
     }
 
     /// Opens a session, or says why not.
@@ -54,15 +55,18 @@ impl AgentConnections {
             let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
             hello.address = peer.address.map_or(here, |from| from.ip().to_canonical()).to_string();
         }
-        let certificate = peer.identity.as_ref().map(|identity| identity.key);
         let (id, hostname) = (hello.agent_id.clone(), hello.hostname.clone());
-        let agent = AgentIdentity { id, hostname };
-        self.check_connected(&hello.name, certificate, &agent)?;
+        let shown = Shown {
+            certificate: peer.identity.as_ref().map(|identity| identity.key),
+            agent: AgentIdentity { id, hostname },
+        };
+        let claim = self.claims.claim(&hello.name, &shown);
+        let _claim = claim.map_err(|claimed| taken(&hello.name, &shown, &claimed))?;
+        self.check_connected(&hello.name, &shown)?;
         // In a box of its own, as all that is large and soon over: whoever waits here has room for the rest only.
         let epoch = Box::pin(self.open(&hello)).await?;
         let outbox = Arc::new(Outbox::default());
-        let session =
-            Session { epoch, certificate, agent, outbox: outbox.clone(), ..Session::default() };
+        let session = Session { epoch, shown, outbox: outbox.clone(), ..Session::default() };
         outbox.push([server_hello(epoch)]);
         self.fleet.senders().insert(&hello.name, session);
         self.fleet.assignments().open(&hello.name, &outbox);
@@ -82,29 +86,23 @@ impl AgentConnections {
 
     /// A name belongs to whoever is connected with it, until that connection is gone: two agents that took
     /// turns would each start everything. One that reconnects shows what it showed before.
-    fn check_connected(
-        &self,
-        name: &str,
-        certificate: Option<Fingerprint>,
-        agent: &AgentIdentity,
-    ) -> Result<(), Refusal> {
+    fn check_connected(&self, name: &str, shown: &Shown) -> Result<(), Refusal> {
         let Some(connected) = self.fleet.senders().session(name) else { return Ok(()) };
-        if connected.certificate != certificate {
-            return Err(Refusal::NameTaken { name: name.to_owned() });
+        if shown.may_be(&connected.shown) {
+            return Ok(());
         }
-        if agent.is_other_than(&connected.agent) {
-            let hostname = connected.agent.hostname;
-            if !connected.contested.swap(true, Ordering::Relaxed) {
-                tracing::warn!(
-                    agent = name,
-                    from = agent.hostname,
-                    connected = hostname,
-                    "refused a second agent of this name: stop one of them, or rename it"
-                );
-            }
-            return Err(Refusal::OtherAgent { name: name.to_owned(), hostname });
+        let refusal = taken(name, shown, &connected.shown);
+        let is_new = matches!(refusal, Refusal::OtherAgent { .. })
+            && !connected.contested.swap(true, Ordering::Relaxed);
+        if is_new {
+            tracing::warn!(
+                agent = name,
+                from = shown.agent.hostname,
+                connected = connected.shown.agent.hostname,
+                "refused a second agent of this name: stop one of them, or rename it"
+            );
         }
-        Ok(())
+        Err(refusal)
     }
 
     /// Ends when every session has ended.
@@ -198,6 +196,15 @@ enum Heard {
     States(InstanceStates),
     /// It was the last; why.
     End(String),
+}
+
+/// Why an agent does not get a name that another one has.
+fn taken(name: &str, shown: &Shown, holder: &Shown) -> Refusal {
+    let name = name.to_owned();
+    match shown.certificate == holder.certificate {
+        true => Refusal::OtherAgent { name, hostname: holder.agent.hostname.clone() },
+        false => Refusal::NameTaken { name },
+    }
 }
 
 async fn first_message(inbound: &mut Inbound) -> Result<AgentHello, Refusal> {

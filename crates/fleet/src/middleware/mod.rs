@@ -10,6 +10,7 @@
 //! ```
 //! A transport turns a connection into a stream of messages and a stream of answers; what they
 //! mean is decided here and in the core, the same for every transport.
+pub mod claims;
 pub mod distribute;
 pub mod hello;
 pub mod outbox;

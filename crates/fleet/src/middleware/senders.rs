@@ -1,7 +1,7 @@
 //! The senders map: the outbox of each connected agent.
+use super::claims::Shown;
 use super::distribute::{Addressed, by_receiver};
 use super::outbox::Outbox;
-use orrery_pki::Fingerprint;
 use orrery_proto::fleet::v1::ServerMessage;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -13,29 +13,11 @@ use std::sync::atomic::AtomicBool;
 pub struct Session {
     /// Grows with each connection of an agent of this name; the newest wins.
     pub epoch: i64,
-    /// Of the key of the certificate that it was opened with; a renewed certificate has the same.
-    pub certificate: Option<Fingerprint>,
     /// Which agent it is, beside its name.
-    pub agent: AgentIdentity,
+    pub shown: Shown,
     /// Whether people were told that another agent wants its name; that one asks every second.
     pub contested: Arc<AtomicBool>,
     pub outbox: Arc<Outbox>,
-}
-
-/// Tells agents of the same name apart where there are no certificates to do so.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AgentIdentity {
-    /// Of its data folder; empty when the agent is of a version that does not say.
-    pub id: String,
-    /// Where it runs, for people.
-    pub hostname: String,
-}
-
-impl AgentIdentity {
-    /// Whether both are known, and not the same. What one does not say of itself is not held against it.
-    pub fn is_other_than(&self, connected: &Self) -> bool {
-        !self.id.is_empty() && !connected.id.is_empty() && self.id != connected.id
-    }
 }
 
 /// The sessions of the agents that are connected to this server.
@@ -123,14 +105,6 @@ mod tests {
         assert_eq!(senders.len(), 1);
         assert!(senders.remove("edge", 2));
         assert!(senders.is_empty());
-    }
-
-    #[test]
-    fn agents_are_told_apart_when_both_say_who_they_are() {
-        let agent = |id: &str| AgentIdentity { id: id.into(), hostname: "host".into() };
-        assert!(agent("a").is_other_than(&agent("b")));
-        assert!(!agent("a").is_other_than(&agent("a")));
-        assert!(!agent("").is_other_than(&agent("b")) && !agent("a").is_other_than(&agent("")));
     }
 
     #[tokio::test]

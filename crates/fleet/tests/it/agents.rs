@@ -49,6 +49,8 @@ over_each_transport!(
     the_newest_session_of_a_name_wins,
     /// proves: AGT-08, AGT-14
     a_second_agent_of_a_name_is_refused_while_the_first_is_connected,
+    /// proves: AGT-08, AGT-14
+    of_agents_of_a_name_that_come_in_the_same_moment_one_is_taken_in,
     /// proves: AGT-14
     an_agent_is_ready_again_when_it_comes_back,
 );
@@ -120,20 +122,22 @@ async fn the_newest_session_of_a_name_wins(world: &World, transport: &dyn Transp
     assert_eq!(still.status.unwrap().session_epoch, 2);
 }
 
+/// The hello of an agent called edge-1.
+fn hello(agent_id: &str, hostname: &str) -> to_server::Message {
+    to_server::Message::Hello(AgentHello {
+        name: "edge-1".into(),
+        version: orrery_client::VERSION.into(),
+        agent_id: agent_id.into(),
+        hostname: hostname.into(),
+        ..AgentHello::default()
+    })
+}
+
 /// Without certificates the id of its data folder tells an agent from another of the same name.
 async fn a_second_agent_of_a_name_is_refused_while_the_first_is_connected(
     world: &World,
     transport: &dyn Transport,
 ) {
-    let hello = |agent_id: &str, hostname: &str| {
-        to_server::Message::Hello(AgentHello {
-            name: "edge-1".into(),
-            version: orrery_client::VERSION.into(),
-            agent_id: agent_id.into(),
-            hostname: hostname.into(),
-            ..AgentHello::default()
-        })
-    };
     let mut first = FakeAgent::connect_with(transport, hello("a", "rack-1")).await.unwrap();
     assert!(matches!(first.next().await, Some(Message::Hello(_))));
     let refused = FakeAgent::connect_with(transport, hello("b", "rack-2")).await;
@@ -149,6 +153,23 @@ async fn a_second_agent_of_a_name_is_refused_while_the_first_is_connected(
     assert!(matches!(second.next().await, Some(Message::Hello(_))), "the name is free now");
     // One that does not say, as earlier versions, is taken in as before.
     FakeAgent::connect(transport, "edge-1").await.unwrap();
+}
+
+async fn of_agents_of_a_name_that_come_in_the_same_moment_one_is_taken_in(
+    world: &World,
+    transport: &dyn Transport,
+) {
+    let connecting = (0..8).map(|number| {
+        let (id, hostname) = (format!("agent-{number}"), format!("rack-{number}"));
+        async move { FakeAgent::connect_with(transport, hello(&id, &hostname)).await }
+    });
+    let connected = futures::future::join_all(connecting).await;
+    let (taken, refused): (Vec<_>, Vec<_>) = connected.into_iter().partition(Result::is_ok);
+    assert_eq!((taken.len(), refused.len()), (1, 7));
+    let there = world.until::<Node>(&node("edge-1"), |node| state(node) == "Ready").await;
+    assert_eq!(there.status.unwrap().session_epoch, 1, "the others have not begun a session");
+    drop(taken);
+    world.until::<Node>(&node("edge-1"), |node| state(node) == "Gone").await;
 }
 
 async fn an_agent_is_ready_again_when_it_comes_back(world: &World, transport: &dyn Transport) {
