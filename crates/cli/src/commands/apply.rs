@@ -75,6 +75,17 @@ fn is_conflict(answer: &ApiError) -> bool {
     answer.reason == "Conflict" && !answer.violations.is_empty()
 }
 
+/// What to do about a file that was saved from a server and speaks of an object as it was then.
+fn pinned(manifest: &Manifest, answer: &ApiError) -> Option<&'static str> {
+    let metadata = &manifest.value["metadata"];
+    let is_pinned = metadata["resourceVersion"].is_string() || metadata["uid"].is_string();
+    let is_other = matches!(answer.reason.as_str(), "NotFound" | "Conflict");
+    (is_pinned && is_other).then_some(
+        "\nthe file names one state of one object: take resourceVersion and uid out of its metadata \
+         to apply it to whatever is there",
+    )
+}
+
 /// Everything that was applied is to be ready.
 fn ready(session: &Session, applied: &[Value]) -> anyhow::Result<Vec<Awaited>> {
     let shared = scheme::shared(&session.known)?;
@@ -193,7 +204,9 @@ impl<'a> Applying<'a> {
                     Err(Refusal(format!("{title} was not applied:\n{located}")).into())
                 }
                 Some(Error::Api(answer)) => {
-                    Err(Refusal(format!("{}: apply {title}: {answer}", manifest.at(""))).into())
+                    let advice = pinned(manifest, answer).unwrap_or_default();
+                    let place = manifest.at("");
+                    Err(Refusal(format!("{place}: apply {title}: {answer}{advice}")).into())
                 }
                 Some(_) | None => Err(error),
             },

@@ -225,6 +225,21 @@ fn what_is_being_deleted_is_not_applied() {
     home.orrery(&["apply", "-f", &held("third")]).good();
 }
 
+/// A file that was saved from a server holds a revision and a uid; when these are gone, it is said what to do.
+#[test]
+fn a_file_of_an_object_that_is_gone_says_what_to_do() {
+    let home = Home::new();
+    let _up = home.up();
+    let project = "apiVersion: core.orrery.dev/v1\nkind: Project\nmetadata: {name: saved}\n";
+    let fresh = home.write("fresh.yaml", project.to_owned());
+    home.orrery(&["apply", "-f", fresh.to_str().unwrap()]).good();
+    let saved = home.orrery(&["get", "project", "saved", "-o", "yaml"]).good();
+    let saved = home.write("saved.yaml", saved);
+    home.orrery(&["delete", "project", "saved"]).good();
+    let said = home.orrery(&["apply", "-f", saved.to_str().unwrap()]).bad(1);
+    assert!(said.contains("take resourceVersion and uid out of its metadata"), "{said}");
+}
+
 /// Many are on their way at once; what is said keeps the order of the file, projects come first, and
 /// what is refused is said for each without keeping back the rest.
 #[test]
