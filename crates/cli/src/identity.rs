@@ -2,9 +2,10 @@
 use crate::args::{AgentArguments, Joining, Tls};
 use orrery_client::Endpoint;
 use orrery_client::identity::{Joiner, Member, Renewal, server_on};
-use orrery_pki::{ADMINS, IssueRequest, LiveTls, Role, TlsFiles, renewal_at};
+use orrery_pki::{ADMINS, IssueRequest, LiveTls, Role, TlsFiles, read_pem_file, renewal_at};
 use orrery_server::Identities;
-use std::path::Path;
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
 
@@ -22,8 +23,31 @@ pub fn admin(identities: &Identities, data: &Path) -> anyhow::Result<TlsFiles> {
     kept(identities, &request, ADMIN_LIFETIME, &data.join("pki").join(ADMIN))
 }
 
-/// A certificate that is kept in a folder, made anew when it has little life left or another authority
-/// signs now.
+/// Keeps the certificate of [`admin`] good while the server runs: an authority that goes must not lock out the person
+/// who runs it.
+pub async fn keep_admin(
+    identities: Identities,
+    data: PathBuf,
+    stop: CancellationToken,
+) -> Result<(), Infallible> {
+    let mut authority = identities.authorities().subscribe();
+    loop {
+        if let Err(error) = admin(&identities, &data) {
+            tracing::warn!(%error, "cannot renew the administrator's certificate");
+        }
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            changed = authority.changed() => {
+                if changed.is_err() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+/// A certificate that is kept in a folder, renewed when it has little life left or another authority signs now, with
+/// whom to trust beside it.
 fn kept(
     identities: &Identities,
     request: &IssueRequest,
@@ -35,13 +59,27 @@ fn kept(
     if there && let Some(material) = files.load()? {
         let identity = material.identity();
         let fresh = now() < renewal_at(identity.not_before, identity.not_after, 0.5);
-        let current = identities.authorities().current();
-        if fresh && current.is_some_and(|current| current.has_signed(identity)) {
-            return Ok(files);
+        let current = identities.authorities().signer()?;
+        if fresh && current.has_signed(identity) {
+            return trusting(files, current.roots_pem());
         }
+        // The key stays: whoever reads the files meanwhile finds two that belong together.
+        let key = files.key.as_deref().map(read_pem_file).transpose()?.unwrap_or_default();
+        let signed = identities.renew(&key, request, lifetime)?;
+        files.write(current.roots_pem(), &signed.certificate_pem, None)?;
+        return Ok(files);
     }
     let issued = identities.issue(request, lifetime)?;
     files.write(issued.root_pem(), issued.certificate_pem(), Some(issued.key_pem()))?;
+    Ok(files)
+}
+
+/// Writes down whom to trust, unless that stands there.
+fn trusting(files: TlsFiles, roots: &str) -> anyhow::Result<TlsFiles> {
+    let root = files.root.as_deref().map(read_pem_file).transpose()?;
+    if root.is_some_and(|root| root.as_str() != roots) {
+        files.write_root(roots)?;
+    }
     Ok(files)
 }
 

@@ -5,7 +5,7 @@ use crate::identity;
 use crate::paths;
 use crate::signals::StopSignals;
 use anyhow::Context as _;
-use orrery_runtime::Tasks;
+use orrery_runtime::{OnEnd, Tasks};
 use orrery_server::{
     Credentials, EtcdOptions, EtcdTls, Listen, Server, ServerOptions, StoreOptions,
 };
@@ -46,6 +46,10 @@ pub async fn run(arguments: ServerArguments) -> anyhow::Result<()> {
     }
     let stop = CancellationToken::new();
     let mut tasks = Tasks::new(stop.clone());
+    if arguments.identity.tls {
+        let keeping = identity::keep_admin(server.identities().clone(), data.clone(), stop.clone());
+        tasks.spawn("administrator", OnEnd::StopAll, keeping);
+    }
     server.spawn(&mut tasks)?;
     tracing::info!(data = %data.display(), "serving on {scheme}://{address}");
     let running = tasks.run(STOP_GRACE);

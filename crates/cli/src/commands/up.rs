@@ -10,7 +10,7 @@ use orrery_agent::OnStop;
 use orrery_client::Endpoint;
 use orrery_client::context::Context;
 use orrery_pki::TlsFiles;
-use orrery_runtime::Tasks;
+use orrery_runtime::{OnEnd, Tasks};
 use orrery_server::{Listen, Server, ServerOptions, StoreOptions};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -34,6 +34,10 @@ pub async fn run(global: &Global, mut arguments: UpArguments) -> anyhow::Result<
     };
     let stop = CancellationToken::new();
     let mut tasks = Tasks::new(stop.clone());
+    if encrypted {
+        let keeping = identity::keep_admin(server.identities().clone(), data.clone(), stop.clone());
+        tasks.spawn("administrator", OnEnd::StopAll, keeping);
+    }
     server.spawn(&mut tasks)?;
 
     let stop_agent = CancellationToken::new();

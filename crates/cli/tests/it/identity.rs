@@ -167,4 +167,17 @@ fn the_authority_is_rotated_while_everything_runs() {
     let root = home.path(".local/share/orrery/pki/admin/ca.pem");
     let roots = std::fs::read_to_string(&root).unwrap();
     assert_eq!(roots.matches("BEGIN CERTIFICATE").count(), 2);
+
+    // The administrator's own certificate is renewed, so that its owner is not locked out with the old authority.
+    until("the certificate is of the new authority", || {
+        let said = home.orrery(&["pki", "rotate", "--finish"]);
+        assert!(
+            said.code == Some(0) || said.err.contains("of an authority that would"),
+            "{said:?}"
+        );
+        (said.code == Some(0)).then_some(())
+    });
+    home.orrery(&["auth", "whoami"]).good();
+    let roots = std::fs::read_to_string(&root).unwrap();
+    assert_eq!(roots.matches("BEGIN CERTIFICATE").count(), 1);
 }
