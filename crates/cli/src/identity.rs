@@ -23,17 +23,22 @@ pub fn admin(identities: &Identities, data: &Path) -> anyhow::Result<TlsFiles> {
     kept(identities, &request, ADMIN_LIFETIME, &data.join("pki").join(ADMIN))
 }
 
-/// Keeps the certificate of [`admin`] good while the server runs: an authority that goes must not lock out the person
-/// who runs it.
-pub async fn keep_admin(
+/// Keeps certificates of [`admin`] and [`beside`] good while the server runs: an authority that goes must not lock out
+/// the person who runs the server, nor the agent beside it.
+pub async fn keep(
     identities: Identities,
     data: PathBuf,
+    agent: Option<(String, PathBuf)>,
     stop: CancellationToken,
 ) -> Result<(), Infallible> {
     let mut authority = identities.authorities().subscribe();
     loop {
-        if let Err(error) = admin(&identities, &data) {
-            tracing::warn!(%error, "cannot renew the administrator's certificate");
+        let kept = admin(&identities, &data).and_then(|_| match &agent {
+            Some((name, folder)) => of_agent_beside(&identities, name, folder).map(|_| ()),
+            None => Ok(()),
+        });
+        if let Err(error) = kept {
+            tracing::warn!(%error, "cannot renew the certificates that the server keeps");
         }
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
@@ -113,11 +118,15 @@ pub fn beside(
     name: &str,
     folder: &Path,
 ) -> anyhow::Result<Linked> {
-    let request = IssueRequest::new(Role::Agent, name);
-    let files = kept(identities, &request, identities.lifetime(), &folder.join(FOLDER))?;
+    let files = of_agent_beside(identities, name, folder)?;
     let (server, name) = (server.to_owned(), name.to_owned());
     let joiner = Joiner { server, token: None, role: Role::Agent, name, files };
     Ok(joiner.open()?.into())
+}
+
+fn of_agent_beside(identities: &Identities, name: &str, folder: &Path) -> anyhow::Result<TlsFiles> {
+    let request = IssueRequest::new(Role::Agent, name);
+    kept(identities, &request, identities.lifetime(), &folder.join(FOLDER))
 }
 
 /// An agent's server: with the files that were given; else with what was joined with before; else by

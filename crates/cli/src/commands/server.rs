@@ -47,8 +47,9 @@ pub async fn run(arguments: ServerArguments) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     let mut tasks = Tasks::new(stop.clone());
     if arguments.identity.tls {
-        let keeping = identity::keep_admin(server.identities().clone(), data.clone(), stop.clone());
-        tasks.spawn("administrator", OnEnd::StopAll, keeping);
+        let identities = server.identities().clone();
+        let keeping = identity::keep(identities, data.clone(), None, stop.clone());
+        tasks.spawn("kept-certificates", OnEnd::StopAll, keeping);
     }
     server.spawn(&mut tasks)?;
     tracing::info!(data = %data.display(), "serving on {scheme}://{address}");

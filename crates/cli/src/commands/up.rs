@@ -35,8 +35,10 @@ pub async fn run(global: &Global, mut arguments: UpArguments) -> anyhow::Result<
     let stop = CancellationToken::new();
     let mut tasks = Tasks::new(stop.clone());
     if encrypted {
-        let keeping = identity::keep_admin(server.identities().clone(), data.clone(), stop.clone());
-        tasks.spawn("administrator", OnEnd::StopAll, keeping);
+        let identities = server.identities().clone();
+        let agent = Some((name.clone(), folder.clone()));
+        let keeping = identity::keep(identities, data.clone(), agent, stop.clone());
+        tasks.spawn("kept-certificates", OnEnd::StopAll, keeping);
     }
     server.spawn(&mut tasks)?;
 

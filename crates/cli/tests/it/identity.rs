@@ -162,6 +162,8 @@ fn the_authority_is_rotated_while_everything_runs() {
     let home = Home::new();
     let _up = home.start(&UP_TLS);
     until("the agent is ready", || nodes(&home).contains("Ready").then_some(()));
+    let agent = home.path(".local/share/orrery/agents/local/identity/certificate.pem");
+    let of_old = std::fs::read_to_string(&agent).unwrap();
     assert!(home.orrery(&["pki", "rotate"]).good().contains("2 authorities are trusted"));
     assert!(nodes(&home).contains("Ready"));
     let root = home.path(".local/share/orrery/pki/admin/ca.pem");
@@ -180,4 +182,6 @@ fn the_authority_is_rotated_while_everything_runs() {
     home.orrery(&["auth", "whoami"]).good();
     let roots = std::fs::read_to_string(&root).unwrap();
     assert_eq!(roots.matches("BEGIN CERTIFICATE").count(), 1);
+    assert_ne!(std::fs::read_to_string(&agent).unwrap(), of_old, "the agent's is renewed too");
+    assert!(nodes(&home).contains("Ready"));
 }
