@@ -3,6 +3,7 @@ use crate::args::{AgentArguments, Joining, Tls};
 use orrery_client::Endpoint;
 use orrery_client::identity::{Joiner, Member, Renewal, server_on};
 use orrery_pki::{ADMINS, IssueRequest, LiveTls, Role, TlsFiles, read_pem_file, renewal_at};
+use orrery_runtime::{OnEnd, Tasks};
 use orrery_server::Identities;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,17 @@ pub fn admin(identities: &Identities, data: &Path) -> anyhow::Result<TlsFiles> {
 
 /// Keeps certificates of [`admin`] and [`beside`] good while the server runs: an authority that goes must not lock out
 /// the person who runs the server, nor the agent beside it.
-pub async fn keep(
+pub fn spawn_keeping(
+    identities: &Identities,
+    data: &Path,
+    agent: Option<(String, PathBuf)>,
+    tasks: &mut Tasks,
+) {
+    let keeping = keep(identities.clone(), data.to_owned(), agent, tasks.stop_token());
+    tasks.spawn("kept-certificates", OnEnd::StopAll, keeping);
+}
+
+async fn keep(
     identities: Identities,
     data: PathBuf,
     agent: Option<(String, PathBuf)>,

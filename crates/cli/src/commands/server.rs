@@ -5,7 +5,7 @@ use crate::identity;
 use crate::paths;
 use crate::signals::StopSignals;
 use anyhow::Context as _;
-use orrery_runtime::{OnEnd, Tasks};
+use orrery_runtime::Tasks;
 use orrery_server::{
     Credentials, EtcdOptions, EtcdTls, Listen, Server, ServerOptions, StoreOptions,
 };
@@ -47,9 +47,7 @@ pub async fn run(arguments: ServerArguments) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     let mut tasks = Tasks::new(stop.clone());
     if arguments.identity.tls {
-        let identities = server.identities().clone();
-        let keeping = identity::keep(identities, data.clone(), None, stop.clone());
-        tasks.spawn("kept-certificates", OnEnd::StopAll, keeping);
+        identity::spawn_keeping(server.identities(), &data, None, &mut tasks);
     }
     server.spawn(&mut tasks)?;
     tracing::info!(data = %data.display(), "serving on {scheme}://{address}");

@@ -10,7 +10,7 @@ use orrery_agent::OnStop;
 use orrery_client::Endpoint;
 use orrery_client::context::Context;
 use orrery_pki::TlsFiles;
-use orrery_runtime::{OnEnd, Tasks};
+use orrery_runtime::Tasks;
 use orrery_server::{Listen, Server, ServerOptions, StoreOptions};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -35,10 +35,8 @@ pub async fn run(global: &Global, mut arguments: UpArguments) -> anyhow::Result<
     let stop = CancellationToken::new();
     let mut tasks = Tasks::new(stop.clone());
     if encrypted {
-        let identities = server.identities().clone();
         let agent = Some((name.clone(), folder.clone()));
-        let keeping = identity::keep(identities, data.clone(), agent, stop.clone());
-        tasks.spawn("kept-certificates", OnEnd::StopAll, keeping);
+        identity::spawn_keeping(server.identities(), &data, agent, &mut tasks);
     }
     server.spawn(&mut tasks)?;
 
