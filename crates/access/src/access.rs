@@ -184,6 +184,11 @@ impl Access {
         decide::permissions(&rules, subject, project)
     }
 
+    /// Whether a peer of this role and name is disabled, whatever it shows.
+    pub fn refuses_peer(&self, role: orrery_pki::Role, name: &str) -> bool {
+        self.inner.revoked.borrow().refuses_peer(role, name)
+    }
+
     pub fn refuses(&self, identity: &Identity) -> bool {
         self.inner.revoked.borrow().refuses(identity)
     }

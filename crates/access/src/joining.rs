@@ -11,6 +11,7 @@ mod judge;
 
 pub use judge::{JoinRefusal, pattern_fits};
 
+use crate::access::Access;
 use crate::authority::{Authorities, AuthorityProblem};
 use judge::{Asking, judge};
 use orrery_hub::{ApplyOptions, Clock, Error, Hub, ObjectName, Part, Precondition, Resources};
@@ -30,6 +31,7 @@ const ATTEMPTS_MAX: usize = 32;
 pub struct Joining {
     authorities: Authorities,
     tokens: Resources<JoinToken>,
+    access: Access,
     clock: Arc<dyn Clock>,
     lifetime: Duration,
 }
@@ -53,8 +55,14 @@ pub struct Joined {
 }
 
 impl Joining {
-    pub fn new(hub: &Hub, authorities: Authorities, lifetime: Duration) -> Result<Self, Error> {
-        Ok(Self { authorities, tokens: hub.resources()?, clock: hub.clock().clone(), lifetime })
+    pub fn new(
+        hub: &Hub,
+        authorities: Authorities,
+        access: Access,
+        lifetime: Duration,
+    ) -> Result<Self, Error> {
+        let (tokens, clock) = (hub.resources()?, hub.clock().clone());
+        Ok(Self { authorities, tokens, access, clock, lifetime })
     }
 
     /// The first certificate of a machine.
@@ -71,6 +79,10 @@ impl Joining {
             let asking =
                 Asking { secret: SecretHash::of(&wanted.secret), role, name: &wanted.name };
             judge(&token, &asking, self.clock.now())?;
+            // Its certificate would be refused everywhere, and a use of the token be lost.
+            if self.access.refuses_peer(role, &wanted.name) {
+                return Err(JoinRefusal::Revoked { role, name: wanted.name });
+            }
             request.check(authority.trust_domain(), role, &wanted.name)?;
             match self.take_use(&token, &wanted.name).await {
                 Err(Error::Conflict { .. }) => continue,

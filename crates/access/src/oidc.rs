@@ -75,18 +75,31 @@ pub enum OidcRefusal {
 pub struct Oidc {
     options: OidcOptions,
     fetch: Arc<dyn Fetch>,
-    known: Mutex<Known>,
+    known: parking_lot::Mutex<Known>,
+    /// Held by the one who asks the issuer.
+    turn: Mutex<()>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Known {
     keys: KeySet,
     asked: Option<Instant>,
 }
 
+impl Known {
+    /// Whether the issuer is to be asked before a token that names this key is judged.
+    fn is_due(&self, id: Option<&str>) -> bool {
+        match self.asked.map(|asked| asked.elapsed()) {
+            None => true,
+            Some(old) if KEYS_LIFETIME <= old => true,
+            Some(old) => !self.keys.has(id) && FETCH_INTERVAL_MIN <= old,
+        }
+    }
+}
+
 impl Oidc {
     pub fn new(options: OidcOptions, fetch: Arc<dyn Fetch>) -> Self {
-        Self { options, fetch, known: Mutex::default() }
+        Self { options, fetch, known: parking_lot::Mutex::default(), turn: Mutex::default() }
     }
 
     /// Who the bearer of a token is.
@@ -98,31 +111,42 @@ impl Oidc {
         Ok(Login { subject: self.subject(&claims)?, ends: Some(ends) })
     }
 
-    /// The keys, fresh enough and with the one that the token names, if the issuer has it.
+    /// The keys, fresh enough and with the one that the token names, if the issuer has it. Whose key is known waits
+    /// for no issuer that others have us ask.
     async fn keys(&self, read: &jwt::Read<'_>) -> Result<KeySet, OidcRefusal> {
-        let mut known = self.known.lock().await;
-        let old = known.asked.map(|asked| asked.elapsed());
-        let missing = !known.keys.has(read.key_id());
-        let fetch = match old {
-            None => true,
-            Some(old) => KEYS_LIFETIME <= old || (missing && FETCH_INTERVAL_MIN <= old),
+        let id = read.key_id();
+        let known = self.known.lock().clone();
+        if !known.is_due(id) {
+            return Ok(known.keys);
+        }
+        let turn = match known.keys.has(id) {
+            true => self.turn.try_lock().ok(),
+            false => Some(self.turn.lock().await),
         };
-        if fetch {
-            known.asked = Some(Instant::now());
-            match self.fetch_keys().await {
-                Ok(keys) => known.keys = keys,
-                // The keys from before are better than nobody.
-                Err(error) if known.keys.is_empty() => return Err(OidcRefusal::Keys(error)),
-                Err(error) => {
-                    tracing::warn!(
-                        error,
-                        issuer = self.options.issuer,
-                        "cannot fetch the issuer's keys"
-                    );
-                }
+        let Some(_turn) = turn else { return Ok(known.keys) };
+        let known = self.known.lock().clone();
+        // Who had the turn before may have brought what is wanted here.
+        if !known.is_due(id) {
+            return Ok(known.keys);
+        }
+        self.asked();
+        let fetched = self.fetch_keys().await;
+        // Those who waited meanwhile do not ask in their turn.
+        self.asked();
+        match fetched {
+            Ok(keys) => self.known.lock().keys = keys,
+            // The keys from before are better than nobody.
+            Err(error) if known.keys.is_empty() => return Err(OidcRefusal::Keys(error)),
+            Err(error) => {
+                let issuer = &self.options.issuer;
+                tracing::warn!(error, issuer, "cannot fetch the issuer's keys");
             }
         }
-        Ok(known.keys.clone())
+        Ok(self.known.lock().keys.clone())
+    }
+
+    fn asked(&self) {
+        self.known.lock().asked = Some(Instant::now());
     }
 
     async fn fetch_keys(&self) -> Result<KeySet, String> {

@@ -36,7 +36,7 @@ impl Revoked {
         subject.role.is_some_and(|role| self.refuses_peer(role, &subject.name))
     }
 
-    fn refuses_peer(&self, role: Role, name: &str) -> bool {
+    pub fn refuses_peer(&self, role: Role, name: &str) -> bool {
         self.peers.iter().any(|(of, peer)| of == role.as_str() && peer == name)
     }
 }

@@ -2,9 +2,11 @@
 use crate::args::{AgentArguments, Joining, Tls};
 use orrery_client::Endpoint;
 use orrery_client::identity::{Joiner, Member, Renewal, server_on};
-use orrery_pki::{ADMINS, IssueRequest, LiveTls, Role, TlsFiles, renewal_at};
+use orrery_pki::{ADMINS, IssueRequest, LiveTls, Role, TlsFiles, read_pem_file, renewal_at};
+use orrery_runtime::{OnEnd, Tasks};
 use orrery_server::Identities;
-use std::path::Path;
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
 
@@ -22,8 +24,46 @@ pub fn admin(identities: &Identities, data: &Path) -> anyhow::Result<TlsFiles> {
     kept(identities, &request, ADMIN_LIFETIME, &data.join("pki").join(ADMIN))
 }
 
-/// A certificate that is kept in a folder, made anew when it has little life left or another authority
-/// signs now.
+/// Keeps certificates of [`admin`] and [`beside`] good while the server runs: an authority that goes must not lock out
+/// the person who runs the server, nor the agent beside it.
+pub fn spawn_keeping(
+    identities: &Identities,
+    data: &Path,
+    agent: Option<(String, PathBuf)>,
+    tasks: &mut Tasks,
+) {
+    let keeping = keep(identities.clone(), data.to_owned(), agent, tasks.stop_token());
+    tasks.spawn("kept-certificates", OnEnd::StopAll, keeping);
+}
+
+async fn keep(
+    identities: Identities,
+    data: PathBuf,
+    agent: Option<(String, PathBuf)>,
+    stop: CancellationToken,
+) -> Result<(), Infallible> {
+    let mut authority = identities.authorities().subscribe();
+    loop {
+        let kept = admin(&identities, &data).and_then(|_| match &agent {
+            Some((name, folder)) => of_agent_beside(&identities, name, folder).map(|_| ()),
+            None => Ok(()),
+        });
+        if let Err(error) = kept {
+            tracing::warn!(%error, "cannot renew the certificates that the server keeps");
+        }
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            changed = authority.changed() => {
+                if changed.is_err() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+/// A certificate that is kept in a folder, renewed when it has little life left or another authority signs now, with
+/// whom to trust beside it.
 fn kept(
     identities: &Identities,
     request: &IssueRequest,
@@ -35,13 +75,27 @@ fn kept(
     if there && let Some(material) = files.load()? {
         let identity = material.identity();
         let fresh = now() < renewal_at(identity.not_before, identity.not_after, 0.5);
-        let current = identities.authorities().current();
-        if fresh && current.is_some_and(|current| current.has_signed(identity)) {
-            return Ok(files);
+        let current = identities.authorities().signer()?;
+        if fresh && current.has_signed(identity) {
+            return trusting(files, current.roots_pem());
         }
+        // The key stays: whoever reads the files meanwhile finds two that belong together.
+        let key = files.key.as_deref().map(read_pem_file).transpose()?.unwrap_or_default();
+        let signed = identities.renew(&key, request, lifetime)?;
+        files.write(current.roots_pem(), &signed.certificate_pem, None)?;
+        return Ok(files);
     }
     let issued = identities.issue(request, lifetime)?;
     files.write(issued.root_pem(), issued.certificate_pem(), Some(issued.key_pem()))?;
+    Ok(files)
+}
+
+/// Writes down whom to trust, unless that stands there.
+fn trusting(files: TlsFiles, roots: &str) -> anyhow::Result<TlsFiles> {
+    let root = files.root.as_deref().map(read_pem_file).transpose()?;
+    if root.is_some_and(|root| root.as_str() != roots) {
+        files.write_root(roots)?;
+    }
     Ok(files)
 }
 
@@ -75,11 +129,15 @@ pub fn beside(
     name: &str,
     folder: &Path,
 ) -> anyhow::Result<Linked> {
-    let request = IssueRequest::new(Role::Agent, name);
-    let files = kept(identities, &request, identities.lifetime(), &folder.join(FOLDER))?;
+    let files = of_agent_beside(identities, name, folder)?;
     let (server, name) = (server.to_owned(), name.to_owned());
     let joiner = Joiner { server, token: None, role: Role::Agent, name, files };
     Ok(joiner.open()?.into())
+}
+
+fn of_agent_beside(identities: &Identities, name: &str, folder: &Path) -> anyhow::Result<TlsFiles> {
+    let request = IssueRequest::new(Role::Agent, name);
+    kept(identities, &request, identities.lifetime(), &folder.join(FOLDER))
 }
 
 /// An agent's server: with the files that were given; else with what was joined with before; else by

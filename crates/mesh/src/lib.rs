@@ -20,6 +20,7 @@ pub mod catalog;
 pub mod control;
 pub mod declared;
 pub mod envoy;
+pub mod expression;
 pub mod grpc;
 pub mod hub;
 mod identity;

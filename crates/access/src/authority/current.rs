@@ -11,6 +11,8 @@ pub struct Current {
     roots_pem: String,
     fingerprint: Fingerprint,
     subject: Fingerprint,
+    /// Of authorities that are trusted, and no longer sign.
+    older: Vec<Fingerprint>,
     trust_domain: Option<TrustDomain>,
     signer: Signer,
 }
@@ -29,11 +31,13 @@ impl Current {
         let revision = stored.metadata.as_ref().map(|meta| meta.resource_version.parse());
         let identity = Identity::of_pem(spec.certificate().as_bytes()).ok();
         let unreadable = Fingerprint::of(b"");
+        let subject = identity.as_ref().map_or(unreadable, |identity| identity.subject);
         Self {
+            older: subjects(spec.roots()).filter(|one| *one != subject).collect(),
             revision: revision.and_then(Result::ok).unwrap_or_default(),
             roots_pem: spec.roots().to_owned(),
             fingerprint: identity.as_ref().map_or(unreadable, |identity| identity.fingerprint),
-            subject: identity.as_ref().map_or(unreadable, |identity| identity.subject),
+            subject,
             trust_domain: spec.trust_domain().parse().ok(),
             signer: signer(&spec),
         }
@@ -68,9 +72,21 @@ impl Current {
         identity.issuer == self.subject
     }
 
+    /// Whether the certificate of a peer is trusted until the rotation that is under way is finished.
+    pub fn leaves(&self, identity: &Identity) -> bool {
+        !self.has_signed(identity) && self.older.contains(&identity.issuer)
+    }
+
     pub fn revision(&self) -> u64 {
         self.revision
     }
+}
+
+/// The subjects of certificates that stand one after the other.
+fn subjects(certificates: &str) -> impl Iterator<Item = Fingerprint> {
+    const END: &str = "-----END CERTIFICATE-----";
+    let each = certificates.split_inclusive(END).filter(|one| one.ends_with(END));
+    each.filter_map(|one| Some(Identity::of_pem(one.as_bytes()).ok()?.subject))
 }
 
 fn signer(spec: &StoredAuthoritySpec) -> Signer {

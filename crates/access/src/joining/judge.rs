@@ -18,6 +18,8 @@ pub enum JoinRefusal {
     NotForYou { role: String, pattern: String, asked_role: Role, asked: String },
     #[error("{0:?} is no name for a machine: use letters, digits, dots and dashes")]
     BadName(String),
+    #[error("{role} {name:?} is disabled by a Revocation; delete that to let it join again")]
+    Revoked { role: Role, name: String },
     #[error("only agents, drivers, proxies, controllers and hosts get certificates here")]
     BadRole,
     #[error("the certificate request is refused: {0}")]
@@ -45,6 +47,7 @@ impl JoinRefusal {
             | Self::UsedUp
             | Self::NotForYou { .. }
             | Self::BadName(_)
+            | Self::Revoked { .. }
             | Self::BadRole
             | Self::Request(_)
             | Self::OtherKey

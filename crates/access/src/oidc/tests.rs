@@ -4,15 +4,19 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 use serde_json::json;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const NOW: i64 = 1_800_000_000;
 const ISSUER: &str = "https://issuer.test";
+/// How long is waited for an answer of the issuer.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 struct Issuer {
     pair: EcdsaKeyPair,
     id: &'static str,
     asked: AtomicUsize,
+    /// It takes a question, and never answers.
+    hangs: AtomicBool,
 }
 
 impl Issuer {
@@ -24,7 +28,12 @@ impl Issuer {
             bytes.expect("a key").as_ref(),
             &random,
         );
-        Arc::new(Self { pair: pair.expect("a key"), id, asked: AtomicUsize::new(0) })
+        Arc::new(Self {
+            pair: pair.expect("a key"),
+            id,
+            asked: AtomicUsize::new(0),
+            hangs: AtomicBool::new(false),
+        })
     }
 
     fn sign(&self, header: &Value, claims: &Value) -> String {
@@ -48,6 +57,10 @@ impl Issuer {
 impl Fetch for Issuer {
     async fn fetch(&self, url: &str) -> Result<Value, String> {
         self.asked.fetch_add(1, Ordering::Relaxed);
+        if self.hangs.load(Ordering::Relaxed) {
+            tokio::time::sleep(PATIENCE).await;
+            return Err("it does not answer".to_owned());
+        }
         let point = self.pair.public_key().as_ref();
         match url {
             "https://issuer.test/.well-known/openid-configuration" => {
@@ -137,4 +150,37 @@ async fn keys_are_fetched_again_but_not_all_the_time() {
         let _ = oidc.login(&stranger.token(|_| {}), NOW).await;
     }
     assert_eq!(issuer.asked.load(Ordering::Relaxed), 4);
+}
+
+/// An issuer that hangs holds up those whose keys it alone knows, and nobody else, whatever strangers show.
+#[tokio::test(start_paused = true)]
+async fn an_issuer_that_hangs_holds_up_nobody_whose_key_is_known() {
+    let issuer = Issuer::new("k1");
+    let oidc = Arc::new(mk_oidc(&issuer, "oidc:"));
+    oidc.login(&issuer.token(|_| {}), NOW).await.expect("known");
+    issuer.hangs.store(true, Ordering::Relaxed);
+    tokio::time::advance(FETCH_INTERVAL_MIN).await;
+    let begun = Instant::now();
+    let stranger = Issuer::new("k2").token(|_| {});
+    let strangers = (0..5).map(|_| {
+        let (oidc, token) = (oidc.clone(), stranger.clone());
+        tokio::spawn(async move { oidc.login(&token, NOW).await.is_err() })
+    });
+    let strangers: Vec<_> = strangers.collect();
+    tokio::task::yield_now().await;
+    oidc.login(&issuer.token(|_| {}), NOW).await.expect("known");
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    for stranger in strangers {
+        assert!(stranger.await.expect("it ends"), "refused");
+    }
+    assert!(begun.elapsed() < 2 * PATIENCE, "they wait for one answer, not one after the other");
+    // Keys that are old are looked at by one, and are good for the others meanwhile.
+    tokio::time::advance(KEYS_LIFETIME).await;
+    let (one, token) = (oidc.clone(), issuer.token(|_| {}));
+    let one = tokio::spawn(async move { one.login(&token, NOW).await.is_ok() });
+    tokio::task::yield_now().await;
+    let begun = Instant::now();
+    oidc.login(&issuer.token(|_| {}), NOW).await.expect("known");
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    assert!(one.await.expect("it ends"));
 }

@@ -1,5 +1,5 @@
 //! Commands beside processes, and what processes use.
-use crate::world::{World, exists, read, wait_gone};
+use crate::world::{KillableAgent, World, exists, read, wait_gone};
 use orrery_proto::fleet::v1::{
     ExecStart, LoadRequest, TerminalSize, exec_input, server_message::Message,
 };
@@ -70,6 +70,45 @@ async fn what_is_typed_arrives_and_a_terminal_has_a_size() {
     let done = server.until_exec_ended("t").await;
     assert!(done.stdout.contains("got words") && done.stdout.contains("11 22"), "{}", done.stdout);
     assert_eq!(done.end.unwrap().exit_code, Some(4));
+    server.unassign(&program).await;
+    server.until_state(&program, "Removed").await;
+}
+
+/// The terminal of a command must not become that of its agent: its end would end the agent with it.
+#[tokio::test]
+async fn a_terminal_belongs_to_the_command_and_not_to_an_agent_that_leads_its_session() {
+    let world = World::new();
+    let (_agent, mut server) = KillableAgent::lead_session(&world.data_dir());
+    server.greet().await;
+    let program = world.script("exec sleep 60");
+    server.assign(&program).await;
+    server.until_state(&program, "Running").await;
+    for stream in ["first", "second"] {
+        let terminal = ExecStart { tty: true, ..start(&["sh", "-c", "tty; exit 3"]) };
+        server.exec(stream, &program, terminal).await;
+        let done = server.until_exec_ended(stream).await;
+        assert!(done.stdout.contains("/dev/pts/"), "{}", done.stdout);
+        assert_eq!(done.end.unwrap().exit_code, Some(3));
+    }
+    server.unassign(&program).await;
+    server.until_state(&program, "Removed").await;
+}
+
+/// What a command left behind, and which still holds its output, ends with whoever listened to it.
+#[tokio::test]
+async fn what_a_command_left_running_ends_with_its_reader() {
+    let world = World::new();
+    let (_agent, mut server) = world.agent().await;
+    let program = world.script("exec sleep 60");
+    server.assign(&program).await;
+    server.until_state(&program, "Running").await;
+    let pid_file = world.path().join("pid").display().to_string();
+    let script = format!("sleep 1000 & echo $! > {pid_file}.new; mv {pid_file}.new {pid_file}");
+    server.exec("a", &program, start(&["sh", "-c", &script])).await;
+    let pid: i64 = read(&pid_file).await.parse().unwrap();
+    assert!(exists(pid));
+    server.exec_input("a", exec_input::Message::Cancel(true)).await;
+    wait_gone(pid).await;
     server.unassign(&program).await;
     server.until_state(&program, "Removed").await;
 }

@@ -1,6 +1,6 @@
 //! Commands and options about identities.
 use super::Connection;
-use super::values::duration;
+use super::values::{duration, some_time};
 use clap::{Args, Subcommand, ValueEnum};
 use orrery_pki::{Role, TrustDomain};
 use orrery_server::{IdentityOptions, OidcOptions};
@@ -122,7 +122,7 @@ pub struct TokenCreate {
     #[arg(long = "group", value_name = "GROUP", requires = "user")]
     pub groups: Vec<String>,
     /// How long it is good for: 30m, 24h
-    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = some_time)]
     pub ttl: Duration,
     /// How many machines may join with it [default: any number]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(i64).range(1..))]
@@ -220,7 +220,7 @@ pub struct PkiInit {
     #[arg(long, value_name = "DOMAIN", default_value = "orrery.local")]
     pub trust_domain: TrustDomain,
     /// How long the authority is good for
-    #[arg(long, value_name = "DURATION", default_value = "3650d", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "3650d", value_parser = some_time)]
     pub lifetime: Duration,
 }
 
@@ -248,7 +248,7 @@ pub struct PkiIssue {
     #[arg(long)]
     pub group: Option<String>,
     /// How long the certificate is good for
-    #[arg(long, value_name = "DURATION", default_value = "365d", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "365d", value_parser = some_time)]
     pub lifetime: Duration,
 }
 

@@ -106,6 +106,14 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from(parsed).map_err(|_| "it must not be negative".to_owned())
 }
 
+/// The same, of something that would be over at once without any.
+pub fn some_time(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("it must be longer than nothing".to_owned()),
+        some => Ok(some),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,6 +152,8 @@ mod tests {
         ];
         for (text, seconds) in cases {
             assert_eq!(duration(text).ok().map(|d| d.as_secs()), seconds, "{text}");
+            let some = seconds.filter(|seconds| 0 < *seconds);
+            assert_eq!(some_time(text).ok().map(|d| d.as_secs()), some, "{text}");
         }
     }
 }

@@ -119,7 +119,10 @@ async fn rotate(global: &Global, arguments: PkiRotate) -> anyhow::Result<()> {
         print::note(
             "machines renew their certificates within minutes; then run: orrery pki rotate --finish",
         );
-        print::note("certificates of people and those made by hand: issue them anew before that");
+        print::note(
+            "certificates of people and those made by hand: issue them anew before that; the server has",
+        );
+        print::note("renewed the administrator's, in pki/admin of its data folder");
     }
     Ok(())
 }

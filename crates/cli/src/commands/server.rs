@@ -46,6 +46,9 @@ pub async fn run(arguments: ServerArguments) -> anyhow::Result<()> {
     }
     let stop = CancellationToken::new();
     let mut tasks = Tasks::new(stop.clone());
+    if arguments.identity.tls {
+        identity::spawn_keeping(server.identities(), &data, None, &mut tasks);
+    }
     server.spawn(&mut tasks)?;
     tracing::info!(data = %data.display(), "serving on {scheme}://{address}");
     let running = tasks.run(STOP_GRACE);

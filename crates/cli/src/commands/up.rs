@@ -34,6 +34,10 @@ pub async fn run(global: &Global, mut arguments: UpArguments) -> anyhow::Result<
     };
     let stop = CancellationToken::new();
     let mut tasks = Tasks::new(stop.clone());
+    if encrypted {
+        let agent = Some((name.clone(), folder.clone()));
+        identity::spawn_keeping(server.identities(), &data, agent, &mut tasks);
+    }
     server.spawn(&mut tasks)?;
 
     let stop_agent = CancellationToken::new();

@@ -162,9 +162,26 @@ fn the_authority_is_rotated_while_everything_runs() {
     let home = Home::new();
     let _up = home.start(&UP_TLS);
     until("the agent is ready", || nodes(&home).contains("Ready").then_some(()));
+    let agent = home.path(".local/share/orrery/agents/local/identity/certificate.pem");
+    let of_old = std::fs::read_to_string(&agent).unwrap();
     assert!(home.orrery(&["pki", "rotate"]).good().contains("2 authorities are trusted"));
     assert!(nodes(&home).contains("Ready"));
     let root = home.path(".local/share/orrery/pki/admin/ca.pem");
     let roots = std::fs::read_to_string(&root).unwrap();
     assert_eq!(roots.matches("BEGIN CERTIFICATE").count(), 2);
+
+    // The administrator's own certificate is renewed, so that its owner is not locked out with the old authority.
+    until("the certificate is of the new authority", || {
+        let said = home.orrery(&["pki", "rotate", "--finish"]);
+        assert!(
+            said.code == Some(0) || said.err.contains("of an authority that would"),
+            "{said:?}"
+        );
+        (said.code == Some(0)).then_some(())
+    });
+    home.orrery(&["auth", "whoami"]).good();
+    let roots = std::fs::read_to_string(&root).unwrap();
+    assert_eq!(roots.matches("BEGIN CERTIFICATE").count(), 1);
+    assert_ne!(std::fs::read_to_string(&agent).unwrap(), of_old, "the agent's is renewed too");
+    assert!(nodes(&home).contains("Ready"));
 }

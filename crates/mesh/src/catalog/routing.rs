@@ -11,6 +11,7 @@
 use super::access::{Access, access};
 use super::plan::{Action, Host, RoutePlan, Rule, Seen, Share};
 use super::split::{Part, Problem, divide};
+use crate::expression;
 use crate::names::{Destination, PortName, ServiceName};
 use crate::topology::{
     AppProtocol, HttpMatch, MeshTopology, Service, ServicePort, TrafficSplit, TrafficTarget,
@@ -109,7 +110,7 @@ impl Declared {
     /// A bad rule would have the proxy refuse the good ones along with it.
     fn problems_with(&self, service: &Service) -> Vec<Problem> {
         let name = &service.name;
-        let bad = self.bad_regexes(service).into_iter();
+        let bad = self.unreadable(service).into_iter();
         let bad =
             bad.map(|regex| Problem::BadRegex { service: name.clone(), regex: regex.to_owned() });
         let portless = service.ports.is_empty().then(|| Problem::NoPorts(name.clone()));
@@ -256,14 +257,14 @@ impl Declared {
         divide(root, splits, &|name| self.services.get(name).cloned(), problems)
     }
 
-    fn bad_regexes(&self, service: &Service) -> Vec<&str> {
+    fn unreadable(&self, service: &Service) -> Vec<&str> {
         let targets = self.targets_of(&service.name).iter();
         let matches = self
             .all_splits_of(service)
             .iter()
             .flat_map(|split| &split.matches)
             .chain(targets.flat_map(|target| target.rules.iter().flatten()));
-        matches.flat_map(regexes).filter(|regex| !is_regex(regex)).collect()
+        matches.flat_map(unreadable).collect()
     }
 
     fn splits_of(&self, root: &Service, with_matches: bool) -> Vec<&TrafficSplit> {
@@ -296,15 +297,15 @@ fn named(
 
 /// Whether a proxy could make sense of it.
 pub fn is_readable(one: &HttpMatch) -> bool {
-    regexes(one).all(is_regex)
+    unreadable(one).next().is_none()
 }
 
-fn regexes(one: &HttpMatch) -> impl Iterator<Item = &str> {
-    one.path_regex.iter().chain(one.headers.values()).map(String::as_str)
-}
-
-fn is_regex(text: &str) -> bool {
-    regex::Regex::new(text).is_ok()
+/// Expressions and names of headers that no proxy reads.
+fn unreadable(one: &HttpMatch) -> impl Iterator<Item = &str> {
+    let regexes = one.path_regex.iter().chain(one.headers.values());
+    let regexes = regexes.filter(|regex| expression::problem(regex).is_some());
+    let names = one.headers.keys().filter(|name| !expression::is_header(name));
+    regexes.chain(names).map(String::as_str)
 }
 
 /// Requests that meet one of `allowed` and a forward's own matches.

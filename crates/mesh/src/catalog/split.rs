@@ -30,7 +30,7 @@ pub enum Problem {
     )]
     Overlap { first: String, second: String, root: ServiceName, backend: ServiceName },
     #[error(
-        "a rule about {service} has the expression {regex:?}, which cannot be read; the rule is left out"
+        "a rule about {service} has {regex:?}, which proxies cannot read; the rule is left out"
     )]
     BadRegex { service: ServiceName, regex: String },
     #[error("service {0} declares no port; it takes no traffic")]

@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+/// Envoy refuses expressions whose programs have more than 100 steps, unless told otherwise, and everything along
+/// with them: a list of a dozen paths, or the names of a caller and its project. RE2 itself stops before this.
+const REGEX_STEPS_MAX: u32 = 100_000;
 /// The cluster of the control plane, in the bootstrap only.
 const CONTROL_PLANE: &str = "orrery";
 const ADS_API: [&str; 2] = ["GRPC", "DELTA_GRPC"];
@@ -99,6 +102,9 @@ impl Bootstrap {
         let mut whole = json!({
             "node": self.node(),
             "static_resources": { "clusters": clusters, "listeners": listeners },
+            "layered_runtime": { "layers": [{ "name": "expressions", "static_layer": {
+                "re2.max_program_size.error_level": REGEX_STEPS_MAX,
+            } }] },
         });
         if let Some(admin) = self.admin {
             whole["admin"] = json!({ "address": socket_address(admin) });

@@ -121,6 +121,39 @@ fn refused(refusal: Refusal) -> Status {
     }
 }
 
+/// What Envoy says before everything that it was given, if that breaks a rule of its definition.
+const DUMP: &str = "goo.gle/debug";
+
+/// The cause of a refusal. Envoy may put all that it refuses before it, which would leave no room for it.
 fn error_text(status: rpc::Status) -> String {
-    status.message.chars().take(ERROR_CHARS_MAX).collect()
+    let message = status.message.as_str();
+    let (before, cause) = match message.split_once(DUMP) {
+        Some((before, dump)) => (before, dump.lines().last().unwrap_or_default()),
+        None => ("", message),
+    };
+    let cause = cause.trim_start_matches([':', ' ']);
+    before.chars().chain(cause.chars()).take(ERROR_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(message: &str, expect: &str) {
+        let status = rpc::Status { message: message.to_owned(), ..rpc::Status::default() };
+        assert_eq!(error_text(status), expect);
+    }
+
+    #[test]
+    fn the_cause_of_a_refusal_is_kept() {
+        check("bad repetition operator: **", "bad repetition operator: **");
+        check("one\ntwo", "one\ntwo");
+        check("", "");
+        let dump = format!("goo.gle/debugproto   \n{}", "routes {\n}\n".repeat(ERROR_CHARS_MAX));
+        check(&format!("{dump}: Proto constraint failed (Name)"), "Proto constraint failed (Name)");
+        let named = format!("Error updating listener x: {dump}: Proto constraint failed");
+        check(&named, "Error updating listener x: Proto constraint failed");
+        check(&"x".repeat(ERROR_CHARS_MAX + 1), &"x".repeat(ERROR_CHARS_MAX));
+    }
 }

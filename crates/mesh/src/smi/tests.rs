@@ -176,6 +176,13 @@ fn rules_beyond_the_shape() {
     assert_eq!(group(json!([{"name": "a", "pathRegex": "/("}])).len(), 1);
     assert_eq!(group(json!([{"name": "a", "headers": {"x": "("}}])).len(), 1);
     assert_eq!(group(json!([{"name": "a", "headers": {"x": 1}}])).len(), 1);
+    for bad in ["(?x)a", r"\u{61}", "a**", "a{1001}"] {
+        assert_eq!(group(json!([{"name": "a", "pathRegex": bad}])).len(), 1, "{bad}");
+        assert_eq!(group(json!([{"name": "a", "headers": {"x": bad}}])).len(), 1, "{bad}");
+    }
+    for bad in ["", "x y", "a\nb"] {
+        assert_eq!(group(json!([{"name": "a", "headers": {bad: "x"}}])).len(), 1, "{bad:?}");
+    }
     assert_eq!(group(json!([{"name": "a", "headers": "x: 1"}])).len(), 1);
 }
 

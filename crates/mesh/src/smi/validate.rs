@@ -1,5 +1,6 @@
 //! What the options of a field cannot say.
 use super::headers::headers;
+use crate::expression;
 use orrery_api::{Object, Violation};
 use orrery_proto::smi::access::v1alpha4::IdentityBinding;
 use orrery_proto::smi::specs::v1alpha4::{HttpMatch, HttpRouteGroup};
@@ -24,8 +25,7 @@ pub fn http_route_group(object: &Object, _: Option<&Object>) -> Vec<Violation> {
 
 fn problems(path: &str, one: &HttpMatch) -> Vec<Violation> {
     let mut found = Vec::new();
-    if let Err(error) = regex::Regex::new(one.path_regex()) {
-        let why = format!("must be a regular expression: {}", last_line(&error));
+    if let Some(why) = unreadable(one.path_regex()) {
         found.push(Violation::invalid(format!("{path}.pathRegex"), one.path_regex(), &why));
     }
     let Some(value) = &one.headers else { return found };
@@ -35,19 +35,20 @@ fn problems(path: &str, one: &HttpMatch) -> Vec<Violation> {
         return found;
     };
     for (name, regex) in headers {
-        if let Err(error) = regex::Regex::new(&regex) {
-            let why = format!("must be a regular expression: {}", last_line(&error));
+        if !expression::is_header(&name) {
+            let why = "must be the name of a header";
+            found.push(Violation::invalid(format!("{path}.headers"), &name, why));
+        }
+        if let Some(why) = unreadable(&regex) {
             found.push(Violation::invalid(format!("{path}.headers[{name}]"), &regex, &why));
         }
     }
     found
 }
 
-/// The cause alone, without the drawing of where it is.
-fn last_line(error: &regex::Error) -> String {
-    let text = error.to_string();
-    let last = text.lines().last().unwrap_or_default();
-    last.trim_start_matches("error: ").to_owned()
+fn unreadable(regex: &str) -> Option<String> {
+    let why = expression::problem(regex)?;
+    Some(format!("must be a regular expression that proxies read (RE2): {why}"))
 }
 
 /// A set of identities is chosen by labels or by account, not both.

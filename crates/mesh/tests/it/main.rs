@@ -7,6 +7,7 @@ mod control_plane;
 mod delta;
 mod endpoints;
 mod envoy;
+mod expressions;
 mod failing;
 mod http;
 mod kubernetes;

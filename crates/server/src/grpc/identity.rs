@@ -17,6 +17,11 @@ use tonic::{Request, Response, Status};
 /// Largest request: a certificate request of the largest size, with room to spare.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
 
+/// Who finishes a rotation must not be locked out by it.
+const LEFT_BEHIND: &str = "your own certificate is of an authority that would be trusted no longer, and you with it; \
+    come back with one of the new authority (the server keeps one in pki/admin of its data folder), or with an access \
+    token";
+
 pub struct IdentityService {
     joining: Joining,
     authorities: Authorities,
@@ -31,7 +36,8 @@ impl IdentityService {
         access: Access,
     ) -> Result<IdentityServer<Self>, Error> {
         let authorities = identities.authorities().clone();
-        let joining = Joining::new(hub, authorities.clone(), identities.lifetime())?;
+        let lifetime = identities.lifetime();
+        let joining = Joining::new(hub, authorities.clone(), access.clone(), lifetime)?;
         let (guard, scheme) = (Guard::new(access), hub.scheme().clone());
         Ok(IdentityServer::new(Self { joining, authorities, guard, scheme })
             .max_decoding_message_size(MESSAGE_BYTES_MAX))
@@ -129,6 +135,11 @@ impl Identity for IdentityService {
         let checked = guard.check_resource("update", "authorities", "", "", "");
         checked.map_err(|error| Status::permission_denied(error.to_string()))?;
         let finish = request.get_ref().finish;
+        let current = self.authorities.current();
+        let leaves = |identity| current.as_ref().is_some_and(|current| current.leaves(identity));
+        if finish && peer.identity.as_ref().is_some_and(leaves) {
+            return Err(Status::failed_precondition(LEFT_BEHIND));
+        }
         let rotated = if finish {
             self.authorities.finish_rotation().await
         } else {
@@ -187,9 +198,10 @@ fn refused(peer: &Peer, token: &str, refusal: &JoinRefusal) -> Status {
         JoinRefusal::NoToken(_) | JoinRefusal::Expired | JoinRefusal::UsedUp => {
             Status::unauthenticated(told)
         }
-        JoinRefusal::NotForYou { .. } | JoinRefusal::BadRole | JoinRefusal::OtherKey => {
-            Status::permission_denied(told)
-        }
+        JoinRefusal::NotForYou { .. }
+        | JoinRefusal::BadRole
+        | JoinRefusal::OtherKey
+        | JoinRefusal::Revoked { .. } => Status::permission_denied(told),
         JoinRefusal::BadName(_) | JoinRefusal::Request(_) => Status::invalid_argument(told),
         JoinRefusal::Off(_) => Status::unimplemented(told),
         JoinRefusal::Busy | JoinRefusal::Hub(_) => Status::unavailable(told),

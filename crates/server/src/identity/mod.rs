@@ -27,8 +27,8 @@ use orrery_access::oidc::{Oidc, OidcOptions};
 use orrery_access::{Access, Authorities, AuthorityProblem, Current};
 use orrery_hub::Hub;
 use orrery_pki::{
-    Identity, IssueRequest, Issued, LiveTls, Refuses, Role, SpiffeId, TlsFiles, TrustDomain,
-    Validity,
+    AuthorityError, CertificateRequest, Identity, IssueRequest, Issued, LiveTls, Refuses,
+    Requested, Role, Signed, SpiffeId, TlsFiles, TrustDomain, Validity,
 };
 use orrery_runtime::{OnEnd, Tasks};
 use own::Own;
@@ -156,6 +156,21 @@ impl Identities {
         let current: Arc<Current> = self.authorities.signer()?;
         let validity = Validity::starting(self.authorities.now(), lifetime);
         Ok(current.authority()?.issue(request, validity)?)
+    }
+
+    /// The next certificate for a key that is there.
+    pub fn renew(
+        &self,
+        key_pem: &str,
+        wanted: &IssueRequest,
+        lifetime: Duration,
+    ) -> Result<Signed, AuthorityProblem> {
+        let current: Arc<Current> = self.authorities.signer()?;
+        let validity = Validity::starting(self.authorities.now(), lifetime);
+        let request = Requested::for_key(key_pem, &wanted.name)?;
+        let request = CertificateRequest::from_der(request.der());
+        let request = request.map_err(|error| AuthorityError::Request(error.to_string()))?;
+        Ok(current.authority()?.sign(&request, wanted, validity)?)
     }
 
     /// Keeps the certificate good, and refuses who is disabled. What is returned decides for all.

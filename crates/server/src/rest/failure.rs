@@ -185,7 +185,10 @@ impl Failure {
                 about(Self::new(StatusCode::FORBIDDEN, "Forbidden", message)).with_causes(&[cause])
             }
             Error::Forbidden(why) => {
-                let message = format!("{what} {name:?} is forbidden: {why}");
+                let message = match name {
+                    "" => format!("{what} is forbidden: {why}"),
+                    name => format!("{what} {name:?} is forbidden: {why}"),
+                };
                 about(Self::new(StatusCode::FORBIDDEN, "Forbidden", message))
             }
             Error::Fenced { .. } => Self::new(StatusCode::CONFLICT, "Conflict", message),

@@ -129,3 +129,24 @@ async fn people_learn_who_they_are_and_what_they_may_do() {
     world.post(access, &json!({ "spec": {} })).await.expect(422);
     world.post(access, &json!({ "kind": "Pod", "spec": {} })).await.expect(400);
 }
+
+/// Scrapers that do not know OpenMetrics say so by not asking for it.
+#[tokio::test]
+async fn figures_are_told_in_the_words_that_are_asked_for() {
+    let world = World::start().await;
+    let open =
+        "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+    let answer = world.get_as("/metrics", open).await;
+    let kind = answer.header("content-type").expect("a type");
+    assert!(kind.starts_with("application/openmetrics-text"), "{kind}");
+    assert!(answer.text.contains("# TYPE orrery_build info\n") && answer.text.ends_with("# EOF\n"));
+    for accept in ["text/plain;version=0.0.4", "*/*"] {
+        let answer = world.get_as("/metrics", accept).await;
+        let kind = answer.header("content-type");
+        assert_eq!(kind, Some("text/plain; version=0.0.4; charset=utf-8"));
+        let families = answer.text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+        let counters: Vec<&str> = families.filter_map(|one| one.strip_suffix(" counter")).collect();
+        assert!(!counters.is_empty() && counters.iter().all(|name| name.ends_with("_total")));
+        assert!(!answer.text.contains("# EOF") && answer.text.contains("orrery_build_info{"));
+    }
+}

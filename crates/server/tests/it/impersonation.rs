@@ -94,6 +94,7 @@ async fn the_request_is_that_of_whom_it_names() {
     let refused = ask(&world, Method::GET, WORKLOADS, &[BOB], &json!({})).await.expect(403);
     let message = refused["message"].as_str().unwrap();
     assert!(message.contains("user \"bob\" cannot list workloads"), "{message}");
+    assert!(message.starts_with("workloads.apps.orrery.dev is forbidden: "), "{message}");
     let one = format!("{WORKLOADS}/one");
     ask(&world, Method::DELETE, &one, &[BOB], &json!({})).await.expect(403);
     let admin = [BOB, ("impersonate-group", "orrery:admins")];

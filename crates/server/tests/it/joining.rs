@@ -112,6 +112,11 @@ async fn a_certificate_is_renewed_for_the_same_key_and_a_new_root_is_learned() {
     assert!(!identity::trust(&endpoint).await.expect("trusted").renew);
     assert_eq!(read(&files).root_certificates().len(), 2);
 
+    // Nobody finishes it who would be locked out by that.
+    let refused = identity::rotate(&person, true).await.expect_err("it would be locked out");
+    assert!(refused.to_string().contains("trusted no longer"), "{refused}");
+    identity::trust(&person).await.expect("nothing has changed");
+
     // The rotation is finished: who was left behind is refused, who has renewed goes on.
     let left_behind = Endpoint::new(&world.url, Some(user(&world))).expect("our own address");
     let stale = TlsMaterial::clone(&read(&files));
@@ -120,6 +125,33 @@ async fn a_certificate_is_renewed_for_the_same_key_and_a_new_root_is_learned() {
     identity::trust(&endpoint).await.expect("the new certificate is good");
     let old = identity::trust(&person).await;
     assert!(old.is_err(), "the old authority is trusted no longer: {old:?}");
+}
+
+/// Who is disabled gets no certificate that would be refused, and no use of the token is lost.
+#[tokio::test]
+async fn who_is_disabled_does_not_join() {
+    let world = world().await;
+    let token = token(&world, |spec| spec.uses = Some(1)).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let spec = core::RevocationSpec {
+        role: Some("agent".into()),
+        peer: Some("edge-1".into()),
+        ..core::RevocationSpec::default()
+    };
+    let metadata = ObjectMeta { name: "stolen".into(), ..ObjectMeta::default() };
+    let revocation =
+        core::Revocation { metadata: Some(metadata), spec: Some(spec), ..<_>::default() };
+    world.hub.resources().expect("a kind").create(&revocation).await.expect("revoked");
+    let before = world.identities.issue(&IssueRequest::new(Role::Agent, "edge-1"), DAY);
+    let before = before.expect("issued").material().expect("usable");
+    let before = Endpoint::new(&world.url, Some(before)).expect("our own address");
+    while identity::trust(&before).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    let refused = join(&world.url, &token, Role::Agent, "edge-1", folder.path()).await;
+    let refused = refused.expect_err("it is disabled").to_string();
+    assert!(refused.contains("disabled by a Revocation"), "{refused}");
+    join(&world.url, &token, Role::Agent, "edge-2", folder.path()).await.expect("the use is left");
 }
 
 /// What is kept is used; a new token joins anew, and one that is of no use does no harm.

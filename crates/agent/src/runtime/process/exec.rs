@@ -8,14 +8,14 @@ use crate::supervisor::stage::{BESIDE, BESIDE_TERMINAL};
 use crate::{cgroups, procfs};
 use futures::stream::{self, BoxStream, StreamExt};
 use orrery_proto::fleet::v1::TerminalSize;
-use rustix::process::Signal;
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
-use std::fs::OpenOptions;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::pin::Pin;
-use std::{ffi::OsStr, io, os::unix::ffi::OsStrExt, path::PathBuf, process::Stdio};
+use std::{io, path::PathBuf, process::Stdio};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
@@ -92,11 +92,13 @@ fn open_terminal(size: TerminalSize) -> io::Result<Terminal> {
     grantpt(&ours)?;
     unlockpt(&ours)?;
     let name = ptsname(&ours, Vec::new())?;
-    let theirs =
-        OpenOptions::new().read(true).write(true).open(OsStr::from_bytes(name.to_bytes()))?;
+    // It is to be the command's terminal. An agent that leads a session without one (a service, the first
+    // process of a container) would take it for its own, and be hung up with it.
+    let how = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let theirs = rustix::fs::open(name.as_c_str(), how, Mode::empty())?;
     resize(ours.as_fd(), size)?;
     rustix::io::ioctl_fionbio(&ours, true)?;
-    Ok(Terminal { ours, theirs: theirs.into() })
+    Ok(Terminal { ours, theirs })
 }
 
 fn resize(terminal: impl AsFd, size: TerminalSize) -> io::Result<()> {
@@ -163,8 +165,13 @@ impl Control for Beside {
     }
 
     async fn kill(&mut self) {
+        // Until it is waited for, its number stands for nobody else.
         let pid = self.child.id().and_then(|pid| i32::try_from(pid).ok());
         let below = pid.map(|pid| procfs::descendants(pid).unwrap_or_default());
+        if let Some(group) = pid.and_then(Pid::from_raw) {
+            // It leads a group, with what it left running when it ended itself; an empty one is as good.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
         for stat in below.unwrap_or_default() {
             // Gone already is as good.
             let _ = stat.identity.signal(Signal::KILL);

@@ -64,14 +64,25 @@ impl KillableAgent {
     }
 
     pub fn start_with(data_dir: &Path, env: &[(String, String)]) -> (Self, Server) {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_agent-harness"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_agent-harness"));
+        command.process_group(0).envs(env.iter().cloned());
+        Self::spawn(command, data_dir)
+    }
+
+    /// As a service manager starts it: the first of a session that has no terminal.
+    pub fn lead_session(data_dir: &Path) -> (Self, Server) {
+        let mut command = Command::new("setsid");
+        command.arg(env!("CARGO_BIN_EXE_agent-harness"));
+        Self::spawn(command, data_dir)
+    }
+
+    fn spawn(mut command: Command, data_dir: &Path) -> (Self, Server) {
+        let mut child = command
             .arg("agent")
             .arg(data_dir)
             .env("ORRERY_TEST_SECRET", "of the agent")
-            .envs(env.iter().cloned())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .process_group(0)
             .kill_on_drop(true)
             .spawn()
             .unwrap();
