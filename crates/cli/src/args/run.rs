@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub struct UpArguments {
     /// Address to listen on
-    #[arg(long, default_value = "127.0.0.1:7443")]
+    #[arg(long, default_value = "127.0.0.1:7443", value_parser = super::values::listen)]
     pub listen: SocketAddr,
     /// Address to listen on for machine drivers, or off [default: port 5000 of the host of --listen]
     #[arg(long, value_name = "ADDRESS|off")]
@@ -30,7 +30,7 @@ pub struct UpArguments {
 #[derive(Debug, Args)]
 pub struct ServerArguments {
     /// Address to listen on
-    #[arg(long, default_value = "127.0.0.1:7443")]
+    #[arg(long, default_value = "127.0.0.1:7443", value_parser = super::values::listen)]
     pub listen: SocketAddr,
     /// Address to listen on for machine drivers, or off [default: port 5000 of the host of --listen]
     #[arg(long, value_name = "ADDRESS|off")]

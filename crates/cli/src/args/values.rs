@@ -1,8 +1,19 @@
 //! Values of options that are more than a word.
 use crate::output::jsonpath::{Path, Template};
 use anyhow::bail;
+use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
+
+/// Where to listen. `localhost` is this machine alone, whatever it resolves to.
+pub fn listen(text: &str) -> Result<SocketAddr, String> {
+    let local = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    local.as_deref().unwrap_or(text).parse().map_err(|_| {
+        "write an address and a port: 127.0.0.1:7443 or [::1]:7443 for this machine alone, 0.0.0.0:7443 for \
+         all networks"
+            .to_owned()
+    })
+}
 
 /// How to print resources.
 #[derive(Clone, Debug, Default)]
@@ -122,6 +133,15 @@ mod tests {
     fn check_aim(text: &str, expect: &str) {
         let said = text.parse::<Aim>().map_or_else(|_| "error".to_owned(), |aim| aim.to_string());
         assert_eq!(said, expect, "{text}");
+    }
+
+    #[test]
+    fn where_to_listen() {
+        assert_eq!(listen("localhost:7443").unwrap(), "127.0.0.1:7443".parse().unwrap());
+        assert_eq!(listen("[::1]:0").unwrap(), "[::1]:0".parse().unwrap());
+        for bad in [":7443", "7443", "localhost", "example.com:7443", ""] {
+            assert!(listen(bad).unwrap_err().contains("0.0.0.0:7443"), "{bad}");
+        }
     }
 
     #[test]

@@ -10,6 +10,8 @@ use tokio::io::AsyncWriteExt as _;
 
 pub async fn save(global: &Global, arguments: BackupArguments) -> anyhow::Result<()> {
     let file = &arguments.file;
+    let advice = "a backup is looked at before it gets its name, so it goes to a file: name one";
+    ensure!(file.as_os_str() != "-", "{advice}");
     ensure!(!file.exists(), "{} is there already; choose another name", file.display());
     let server = Target::find(global, &arguments.connection)?.connect().await?;
     let mut parts = server.backup().await?;
