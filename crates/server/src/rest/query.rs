@@ -28,6 +28,8 @@ pub struct Query {
     pub force: Option<bool>,
     pub validation: Validation,
     pub include: Include,
+    /// Whether where objects came from is part of them.
+    pub lineage: bool,
     pub propagation: Option<String>,
     /// What `propagation` was before it had a name.
     pub orphan: Option<bool>,
@@ -100,6 +102,7 @@ impl Query {
             "fieldManager" => self.manager = manager(options, value)?,
             "force" => self.force = Some(flag(key, value)?),
             "fieldValidation" => self.validation = validation(options, value)?,
+            "includeLineage" => self.lineage = flag(key, value)?,
             "includeObject" => self.include = include(value)?,
             "propagationPolicy" => self.propagation = Some(value.to_owned()),
             "orphanDependents" => self.orphan = Some(flag(key, value)?),

@@ -70,7 +70,9 @@ async fn create_value(
     let name = given.object.name().to_owned();
     let (manager, dry_run) = (call.manager(), call.query.dry_run);
     let admit = call.guard.admit(given.object.kind());
-    let options = ApplyOptions { manager, dry_run, admit, ..ApplyOptions::create() };
+    let include_lineage = call.query.lineage;
+    let options =
+        ApplyOptions { manager, dry_run, admit, include_lineage, ..ApplyOptions::create() };
     let applied = match call.resource.accessor.apply(given.object, options).await {
         Ok(applied) => applied,
         Err(error) => {
@@ -95,6 +97,7 @@ pub async fn replace(
         merge: Merge::Replace,
         manager: call.manager(),
         dry_run: call.query.dry_run,
+        include_lineage: call.query.lineage,
         admit: call.guard.admit(given.object.kind()),
         ..ApplyOptions::default()
     };
@@ -126,6 +129,7 @@ pub async fn patch(
         validation: call.query.validation,
         manager: call.manager(),
         force: call.query.force.unwrap_or(false),
+        include_lineage: call.query.lineage,
         only_present: call.check("create", "", &name.project, &name.name).is_err(),
         admit: call.guard.admit(&call.resource.kind),
     };
