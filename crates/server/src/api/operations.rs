@@ -114,6 +114,10 @@ impl HubApi {
         }
         let given = given.into_hub(self.scheme())?;
         let hub_kind = given.kind().clone();
+        if request.include_lineage {
+            let (project, name) = given.place()?;
+            self.guard.check_lineage(&kind, project, name)?;
+        }
         let options = ApplyOptions {
             precondition: self.precondition(mode, &kind, given.place()?, &request.subresource)?,
             merge: merge(mode, &request.field_manager),

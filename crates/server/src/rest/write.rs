@@ -68,6 +68,7 @@ async fn create_value(
     }
     let given = decode::decode(&call.resource, value, call.query.validation)?.warning(twice);
     let name = given.object.name().to_owned();
+    check_lineage(call, project, &name)?;
     let (manager, dry_run) = (call.manager(), call.query.dry_run);
     let admit = call.guard.admit(given.object.kind());
     let include_lineage = call.query.lineage;
@@ -88,6 +89,7 @@ pub async fn replace(
     part: Part,
     body: Body,
 ) -> Result<Response, Failure> {
+    check_lineage(call, &name.project, &name.name)?;
     let (mut value, twice) = read(call, body).await?;
     decode::settle(&call.resource, &mut value, &name.project, Some(&name.name))?;
     let given = decode::decode(&call.resource, value, call.query.validation)?.warning(twice);
@@ -118,6 +120,7 @@ pub async fn patch(
     part: Part,
     body: Body,
 ) -> Result<Response, Failure> {
+    check_lineage(call, &name.project, &name.name)?;
     let media_type = body::media_type(&call.headers);
     let bytes = body::read(body).await?;
     let (patch, mut twice) =
@@ -141,6 +144,14 @@ pub async fn patch(
     };
     twice.extend(warnings);
     answer(call, code, &applied.object, &twice)
+}
+
+/// Who says where an object came from may have it deleted by that.
+fn check_lineage(call: &Call, project: &str, name: &str) -> Result<(), Failure> {
+    if !call.query.lineage {
+        return Ok(());
+    }
+    call.check("delete", "", project, name)
 }
 
 /// Who applies must say who they are, and only who applies can insist.
