@@ -5,16 +5,19 @@ use crate::plan::{Key, Present};
 use crate::rights::Rights;
 use crate::source::{Document, SYSTEM};
 use bytes::Bytes;
-use orrery_api::{Kind, Object};
+use orrery_api::{Kind, LINEAGE, Object};
 use orrery_hub::artifacts::{ArtifactPath, Artifacts};
+use orrery_hub::patch::{Patch, PatchOptions, patch};
 use orrery_hub::{
-    Accessor, Applied, ApplyOptions, DeleteOptions, Error, Hub, ListOptions, Merge, ObjectName,
-    Precondition,
+    Accessor, Applied, ApplyOptions, DeleteOptions, Error, GetOptions, Hub, ListOptions, Merge,
+    ObjectName, Precondition,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// How often an object is written again because its status changed at the same moment.
+const ATTEMPTS_MAX: usize = 8;
 /// Objects of one list at a time.
 const PAGE: usize = 500;
 
@@ -120,11 +123,43 @@ impl System {
         self.hub.accessor(kind)
     }
 
-    /// Makes an object what git says.
+    /// Makes an object what git says. A status that changes meanwhile does not matter.
     pub async fn apply(&self, document: &Document, there: Option<&Found>) -> Result<(), Error> {
         let (kind, name) = (document.object.kind(), ObjectName::of(&document.object));
         let verb = if there.is_some() { "patch" } else { "create" };
         self.rights.check(verb, kind, "", &name)?;
+        let mut current = there.cloned();
+        for _ in 1..ATTEMPTS_MAX {
+            match self.try_apply(document, current.as_ref()).await {
+                Err(Error::Conflict { .. }) if self.is_as_seen(there, &mut current).await? => {}
+                outcome => {
+                    outcome?;
+                    return self.upload(document, there, &name).await;
+                }
+            }
+        }
+        self.try_apply(document, current.as_ref()).await?;
+        self.upload(document, there, &name).await
+    }
+
+    /// Looks again at an object that was written by somebody else: whether it says what it said.
+    async fn is_as_seen(
+        &self,
+        seen: Option<&Found>,
+        current: &mut Option<Found>,
+    ) -> Result<bool, Error> {
+        let Some(seen) = seen else { return Ok(false) };
+        let name = ObjectName::of(&seen.object);
+        let options = GetOptions { name, include_lineage: true };
+        let object = self.accessor(seen.object.kind())?.get(options).await?;
+        let value = content::canonical(&object);
+        let same = value == seen.value;
+        *current = Some(Found { object, value, files: seen.files.clone() });
+        Ok(same)
+    }
+
+    async fn try_apply(&self, document: &Document, there: Option<&Found>) -> Result<(), Error> {
+        let kind = document.object.kind();
         let options = self.options(kind, there)?;
         let trial = ApplyOptions { dry_run: true, ..options.clone() };
         let accessor = self.accessor(kind)?;
@@ -138,8 +173,7 @@ impl System {
         };
         let mut object = document.object.clone();
         object.set_lineage(Some(&lineage.write()));
-        accessor.apply(object, options).await?;
-        self.upload(document, there, &name).await
+        accessor.apply(object, options).await.map(|_| ())
     }
 
     /// Where git and the system hold the same, git says all of an object; elsewhere it says its own fields.
@@ -181,7 +215,8 @@ impl System {
         Ok(())
     }
 
-    /// Writes down where an object is in git now, if it still is as it was seen.
+    /// Writes down where an object is in git now, and what it was like when it was written there; whatever it
+    /// has become since is seen by the next look.
     pub async fn mark(&self, found: &Found, file: &str) -> Result<(), Error> {
         let digest = content::digest(&found.value, &found.files);
         let lineage = Lineage {
@@ -190,17 +225,13 @@ impl System {
             git: digest.clone(),
             system: digest,
         };
-        let mut object = found.object.clone();
-        object.set_lineage(Some(&lineage.write()));
-        let options = ApplyOptions {
-            precondition: at(&object)?,
-            merge: Merge::Replace,
-            include_lineage: true,
-            ..ApplyOptions::default()
-        };
-        let applied = self.accessor(found.object.kind())?.apply(object, options).await;
-        match applied {
-            // The next look finds out what became of it.
+        let (kind, name) = (found.object.kind(), ObjectName::of(&found.object));
+        let annotation = json!({ LINEAGE: lineage.write() });
+        let metadata = json!({ "uid": found.object.uid(), "annotations": annotation });
+        let change = Patch::merge(json!({ "metadata": metadata }))?;
+        let options = PatchOptions { include_lineage: true, ..PatchOptions::default() };
+        match patch(&**self.accessor(kind)?, &name, &change, &options).await {
+            // It is gone, or another one by now.
             Ok(_) | Err(Error::Conflict { .. } | Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error),
         }

@@ -7,37 +7,59 @@ use orrery_runtime::{Backoff, KeyQueue, View};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// How long a change waits for others that come together with it.
 const GATHER: Duration = Duration::from_millis(300);
 
-/// Watches one kind, and asks for a look at the syncs that write it back.
+/// Watches one kind, and asks for a look at the syncs that write it back. As long as there are none, it
+/// watches nothing.
 pub struct Trigger {
     pub accessor: Arc<dyn Accessor>,
     pub view: Arc<View<GitSync>>,
     pub queue: KeyQueue<ObjectName>,
+    /// Whether any sync writes back.
+    pub wanted: watch::Receiver<bool>,
+}
+
+/// Whether a sync writes back.
+pub fn writes(sync: &GitSync) -> bool {
+    sync.spec.as_ref().is_some_and(|spec| spec.write_back.is_some())
 }
 
 impl Trigger {
     /// Runs until it is told to stop.
     pub async fn run(self, stop: CancellationToken) -> Result<(), Error> {
+        tokio::select! {
+            () = stop.cancelled() => Ok(()),
+            never = self.watch_on() => never,
+        }
+    }
+
+    async fn watch_on(&self) -> Result<(), Error> {
         let mut failures = 0;
         loop {
+            self.until(true).await;
             let outcome = tokio::select! {
-                () = stop.cancelled() => return Ok(()),
+                () = self.until(false) => continue,
                 outcome = self.follow(&mut failures) => outcome,
             };
             failures += 1;
             let wait = Backoff::RECONCILE.delay(failures, rand::random());
-            let kind = self.accessor.kind().kind();
             if let Err(error) = outcome {
+                let kind = self.accessor.kind().kind();
                 tracing::warn!(kind, %error, ?wait, "watch broke, beginning anew");
             }
-            tokio::select! {
-                () = stop.cancelled() => return Ok(()),
-                () = tokio::time::sleep(wait) => {}
-            }
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    async fn until(&self, wanted: bool) {
+        let mut told = self.wanted.clone();
+        if told.wait_for(|it| *it == wanted).await.is_err() {
+            // Nobody will say so any more: the server stops.
+            std::future::pending::<()>().await;
         }
     }
 
@@ -75,8 +97,7 @@ impl Trigger {
             false => changed.project.as_str(),
         };
         for (name, sync) in self.view.all() {
-            let spec = sync.spec.as_ref();
-            if name.project == project && spec.is_some_and(|spec| spec.write_back.is_some()) {
+            if name.project == project && writes(&sync) {
                 self.queue.add_within(name, GATHER);
             }
         }

@@ -2,13 +2,14 @@
 use crate::controller::SyncReconciler;
 use crate::git::{Address, address};
 use crate::rights::Authority;
-use crate::trigger::Trigger;
+use crate::trigger::{self, Trigger};
 use orrery_api::{Object, SchemeBuilder, Violation};
 use orrery_hub::{Error, Hub};
 use orrery_proto::core::v1::GitSync;
 use orrery_runtime::{Controller, OnEnd, Reflector, Tasks};
 use std::path::PathBuf;
 use std::sync::Arc;
+use tokio::sync::watch;
 
 /// Syncs that are looked at once: each runs git, which needs memory and a connection.
 const AT_ONCE: usize = 4;
@@ -72,14 +73,18 @@ pub fn spawn_leader(
     let generation = |sync: &Option<Arc<GitSync>>| {
         sync.as_ref().and_then(|it| it.metadata.as_ref().map(|meta| meta.generation))
     };
+    let (writing, wanted) = watch::channel(false);
+    let view = syncs.view();
     syncs.on_change(move |change| {
         if generation(&change.old) != generation(&change.new) {
+            let any = view.all().iter().any(|(_, sync)| trigger::writes(sync));
+            writing.send_if_modified(|was| std::mem::replace(was, any) != any);
             queue.add(change.name.clone());
         }
     });
     for accessor in hub.accessors().filter(|it| it.kind().written_back_at_once()) {
         let (accessor, view, queue) = (accessor.clone(), syncs.view(), controller.queue());
-        let trigger = Trigger { accessor, view, queue };
+        let trigger = Trigger { accessor, view, queue, wanted: wanted.clone() };
         tasks.spawn("gitsync-trigger", OnEnd::StopAll, trigger.run(tasks.stop_token()));
     }
     tasks.spawn("gitsync-watch", OnEnd::StopAll, syncs.run(tasks.stop_token()));

@@ -86,6 +86,35 @@ async fn there_are_no_loops() {
     assert_eq!(repository.show("a.yaml"), Some(workload("a", "c3")));
 }
 
+/// Whoever changes something again while it is being written does not lose the second change.
+#[tokio::test]
+async fn changes_in_quick_succession_are_all_written() {
+    let (world, repository) = (world().await, Repository::new());
+    let first = repository.push(&[("app/a.yaml", Some(&workload("a", "one")))]);
+    apply(&world.hub, &both_ways(&repository, json!({}))).await;
+    synced(&world, "s", &first).await;
+    // On and on, until some of them have been written in between.
+    let written = || -> usize {
+        let count = git(&repository.bare, &["rev-list", "--count", &format!("{first}..main")]);
+        count.trim().parse().unwrap()
+    };
+    let mut last = String::new();
+    for number in 0..10_000 {
+        last = format!("c{number}.");
+        apply(&world.hub, &by_hand("a", &last)).await;
+        if 2 < written() {
+            break;
+        }
+    }
+    eventually("the last one is in git", async || {
+        repository.show("app/a.yaml").filter(|text| text.contains(&last))
+    })
+    .await;
+    synced(&world, "s", &repository.latest()).await;
+    let a = find(&world.hub, "Workload", "a").await.unwrap();
+    assert_eq!(json_of(&a)["spec"]["process"]["command"], json!(last));
+}
+
 #[tokio::test]
 async fn an_empty_repository_is_begun() {
     let (world, repository) = (world().await, Repository::empty());
