@@ -220,7 +220,7 @@ impl<'a> Telling<'a> {
 #[async_trait]
 impl Progress for Telling<'_> {
     async fn tell(&self, commit: &str, done: usize, all: usize) {
-        if done % PROGRESS_STEPS != 0 {
+        if !done.is_multiple_of(PROGRESS_STEPS) {
             return;
         }
         if let Err(error) = Telling::tell(self, &Event::Progress { commit, done, all }).await {

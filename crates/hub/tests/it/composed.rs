@@ -150,7 +150,7 @@ fn write() -> impl Strategy<Value = Write> {
     ];
     let part = prop_oneof![3 => Just(Part::Main), 3 => Just(Part::Status), 1 => Just(Part::Scale)];
     let rare = prop::bool::weighted(0.05);
-    let rare = (rare.clone(), rare, prop::bool::weighted(0.2));
+    let rare = (rare, rare, prop::bool::weighted(0.2));
     (object, part, merge, wanted, odd(), rare).prop_map(
         |(
             object,
