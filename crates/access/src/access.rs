@@ -85,6 +85,24 @@ impl Over {
     }
 }
 
+/// Decides for one who acts by a role, as that role is at the moment at which this was made.
+#[derive(Clone, Debug)]
+pub struct Acting {
+    rules: Rules,
+    subject: Subject,
+}
+
+impl Acting {
+    pub fn decide(&self, asked: &Attributes) -> Decision {
+        decide::decide(&self.rules, &self.subject, asked)
+    }
+
+    /// Whether it may make this of an object that gives access to others.
+    pub fn may_give(&self, next: &Object, old: Option<&Object>) -> Result<(), Excess> {
+        grant::may_give(&self.rules, &self.subject, next, old)
+    }
+}
+
 /// Decides for everybody. Cheap to clone.
 #[derive(Clone)]
 pub struct Access {
@@ -160,6 +178,13 @@ impl Access {
     /// Whether nothing that roles and bindings say changes what somebody may do.
     pub fn may_everything(&self, subject: &Subject) -> bool {
         decide::everything(subject).is_some()
+    }
+
+    /// Decides for one who acts by one role in one project, whatever else is bound to anybody.
+    pub fn acting(&self, who: &str, project: &str, role: &str) -> Acting {
+        let subject = Subject::person(who.to_owned(), Vec::new(), KnownBy::Token);
+        let rules = self.inner.rules.borrow().bound_only_to(&subject, project, role);
+        Acting { rules, subject }
     }
 
     /// Tells when roles or bindings have changed.

@@ -4,13 +4,14 @@
 //! ```text
 //!   a Role ────────> who writes it holds all its rules in its project, or may `escalate` that role
 //!   a RoleBinding ─> who writes it holds all rules of the role it names, or may `bind` that role
+//!   a GitSync ─────> who writes it could bind its role, and may read the secret that it names
 //!   an AccessToken ─> it stands for who writes it, in groups of theirs, or they may `impersonate`
 //! ```
 use crate::decide::{Attributes, SYSTEM, decide, permissions};
 use crate::rules::{Rule, Rules, read_role};
 use orrery_api::{Kind, Object};
 use orrery_pki::Subject;
-use orrery_proto::core::v1::{AccessToken, Role, RoleBinding};
+use orrery_proto::core::v1::{AccessToken, GitSync, GitSyncSpec, Role, RoleBinding};
 
 const CORE: &str = "core";
 const ROLES: &str = "roles";
@@ -36,6 +37,10 @@ pub enum Excess {
         "user {who:?} cannot make a token for {what}: it would need the verb \"impersonate\" on {resource}"
     )]
     Impersonation { who: String, what: String, resource: &'static str },
+    #[error(
+        "user {who:?} cannot have the secret {secret:?} sent to a repository: they would need the verb \"get\" on it in project {project:?}"
+    )]
+    Secret { who: String, secret: String, project: String },
 }
 
 /// Whether a role with these rules may be written.
@@ -105,6 +110,30 @@ pub fn may_stand_for(
     }
     Ok(())
 }
+
+/// Whether a sync may be written that acts by a role, and shows a secret to a repository.
+pub fn may_sync(
+    rules: &Rules,
+    subject: &Subject,
+    project: &str,
+    spec: &GitSyncSpec,
+) -> Result<(), Excess> {
+    // What is given before its default is filled in is judged by the default.
+    let role = if spec.role().is_empty() { DEFAULT_SYNC_ROLE } else { spec.role() };
+    may_bind(rules, subject, project, role)?;
+    if spec.secret().is_empty() {
+        return Ok(());
+    }
+    let read = Attributes::new("get", CORE, "secrets").named(project, spec.secret());
+    if decide(rules, subject, &read).allowed() {
+        return Ok(());
+    }
+    let (who, secret) = (subject.name.clone(), spec.secret().to_owned());
+    Err(Excess::Secret { who, secret, project: project.to_owned() })
+}
+
+/// As the definition of the kind has it.
+const DEFAULT_SYNC_ROLE: &str = "editor";
 
 /// Combinations of words of one rule that are looked at one by one. A rule of more is given only by
 /// those who hold it in one piece: nobody makes a server compare for minutes.
@@ -228,6 +257,14 @@ pub fn may_give(
             }
             may_bind(rules, subject, next.project(), wanted.role())
         }
+        GIT_SYNC => {
+            let spec_of = |object: &Object| object.typed::<GitSync>().map(|it| it.spec);
+            let wanted = spec_of(next).ok().flatten().unwrap_or_default();
+            if old.is_some_and(|old| spec_of(old).is_ok_and(|old| old.as_ref() == Some(&wanted))) {
+                return Ok(());
+            }
+            may_sync(rules, subject, next.project(), &wanted)
+        }
         ACCESS_TOKEN => {
             let spec_of = |object: &Object| object.typed::<AccessToken>().map(|it| it.spec);
             let wanted = spec_of(next).ok().flatten().unwrap_or_default();
@@ -242,12 +279,13 @@ pub fn may_give(
 
 /// Whether objects of a kind give access to others.
 pub fn gives_access(kind: &Kind) -> bool {
-    [ROLE, ROLE_BINDING, ACCESS_TOKEN].contains(&kind.full_name())
+    [ROLE, ROLE_BINDING, ACCESS_TOKEN, GIT_SYNC].contains(&kind.full_name())
 }
 
 const ROLE: &str = "orrery.core.v1.Role";
 const ROLE_BINDING: &str = "orrery.core.v1.RoleBinding";
 const ACCESS_TOKEN: &str = "orrery.core.v1.AccessToken";
+const GIT_SYNC: &str = "orrery.core.v1.GitSync";
 
 #[cfg(test)]
 mod tests;

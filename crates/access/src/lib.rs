@@ -20,7 +20,7 @@ pub mod oidc;
 pub mod revoked;
 pub mod rules;
 
-pub use access::{Access, Changes, Login, LoginRefusal, Over};
+pub use access::{Access, Acting, Changes, Login, LoginRefusal, Over};
 pub use authority::{Authorities, AuthorityProblem, Current};
 pub use decide::{Attributes, Decision};
 pub use grant::{Excess, gives_access};

@@ -73,6 +73,19 @@ impl Rules {
         rules
     }
 
+    /// These roles, bound to nobody but one, in one project.
+    pub fn bound_only_to(&self, subject: &Subject, project: &str, role: &str) -> Self {
+        let binding = Binding {
+            project: project.to_owned(),
+            name: subject.name.clone(),
+            role: role.to_owned(),
+            users: vec![subject.name.clone()],
+            groups: Vec::new(),
+        };
+        let bindings = BTreeMap::from([(project.to_owned(), vec![binding])]);
+        Self { roles: self.roles.clone(), bindings }
+    }
+
     /// The bindings that count in a project: its own, and those that hold everywhere.
     pub fn bindings_in(&self, project: &str) -> impl Iterator<Item = &Binding> {
         let own = if project == SYSTEM { None } else { self.bindings.get(project) };
@@ -103,16 +116,8 @@ const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] =
     &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
 /// Kinds of the core group that neither hold secrets nor give access to others.
-const OPEN_CORE: &[&str] = &[
-    "projects",
-    "projects/*",
-    "events",
-    "namespaces",
-    "repositories",
-    "repositories/*",
-    "syncpipelines",
-    "syncpipelines/*",
-];
+const OPEN_CORE: &[&str] =
+    &["projects", "projects/*", "events", "namespaces", "gitsyncs", "gitsyncs/*"];
 const OTHER_GROUPS: &[&str] =
     &["apps", "infra", "storage", "mesh", "split", "access", "specs", "events"];
 

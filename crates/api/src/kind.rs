@@ -139,6 +139,10 @@ impl Kind {
     pub fn internal(&self) -> bool {
         self.rules.internal
     }
+    /// Whether a change is written back to git at once.
+    pub fn written_back_at_once(&self) -> bool {
+        self.rules.written_back_at_once
+    }
     /// Whether files can be kept with an object of this kind.
     pub fn has_artifacts(&self) -> bool {
         self.rules.artifacts

@@ -47,7 +47,7 @@ pub use manifest::{
     FILE_BYTES_MAX, Manifest, ManifestError, ManifestErrors, NODES_MAX, Position, parse_manifests,
     value_to_yaml,
 };
-pub use object::{Composed, Decoded, Encoded, Form, Object, ObjectError, ObjectList};
+pub use object::{Composed, Decoded, Encoded, Form, LINEAGE, Object, ObjectError, ObjectList};
 pub use schema::{
     Element, FieldSchema, MessageId, MessageSchema, OneofSchema, Scalar, Schema, Shape, WellKnown,
 };

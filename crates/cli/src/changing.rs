@@ -26,7 +26,7 @@ pub async fn change(
         if next == live {
             return Ok(Outcome::Unchanged);
         }
-        match session.write(&next, Mode::Replace, Writing { dry_run, force: false }).await {
+        match session.write(&next, Mode::Replace, Writing { dry_run, ..Writing::default() }).await {
             Ok((_, outcome)) => return Ok(outcome),
             Err(error) if attempt < ATTEMPTS_MAX && reason(&error) == Some("Conflict") => {}
             Err(error) => return Err(readable(error, resource)),

@@ -25,6 +25,8 @@ pub struct Session {
     pub known: DiscoverResponse,
     /// Whether who set which field is shown too.
     pub managed_fields: bool,
+    /// Whether it is shown where resources came from.
+    pub lineage: bool,
 }
 
 /// Which resources of a kind.
@@ -43,6 +45,8 @@ pub struct Writing {
     pub dry_run: bool,
     /// Take fields that others set.
     pub force: bool,
+    /// What is written says where it came from.
+    pub include_lineage: bool,
 }
 
 /// A part of a list.
@@ -59,7 +63,7 @@ impl Session {
         let server = Arc::new(target.connect().await?);
         let known = server.discover().await?;
         let link = Arc::new(Link::new(target.clone(), server.clone()));
-        Ok(Self { target, server, link, known, managed_fields: false })
+        Ok(Self { target, server, link, known, managed_fields: false, lineage: false })
     }
 
     /// The project to look in; empty for all.
@@ -68,7 +72,11 @@ impl Session {
     }
 
     pub async fn get(&self, name: &ResourceName) -> Result<Value, anyhow::Error> {
-        let request = GetRequest { name: Some(name.clone()), encoding: Encoding::Json.into() };
+        let request = GetRequest {
+            name: Some(name.clone()),
+            encoding: Encoding::Json.into(),
+            include_lineage: self.lineage,
+        };
         self.read(self.server.get(request).await?.resource.as_ref())
     }
 
@@ -95,6 +103,7 @@ impl Session {
             limit: 0,
             r#continue: next,
             encoding: Encoding::Json.into(),
+            include_lineage: self.lineage,
         };
         let page = self.server.list(request).await?;
         let objects = page.items.iter().map(|item| self.read(Some(item)));
@@ -131,6 +140,7 @@ impl Session {
             field_manager: FIELD_MANAGER.to_owned(),
             dry_run: how.dry_run,
             force: how.force,
+            include_lineage: how.include_lineage,
             subresource: String::new(),
             mode: mode.into(),
         };

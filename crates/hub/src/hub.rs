@@ -7,6 +7,7 @@ use crate::keys::Keys;
 use crate::layers::admission::{Admission, OnWrite};
 use crate::layers::fence::Fence;
 use crate::layers::hydrate::Hydrate;
+use crate::layers::lineage::Lineage;
 use crate::parts::PartsAccessor;
 use crate::projects::Projects;
 use crate::recent::Recent;
@@ -189,7 +190,8 @@ impl HubBuilder {
         let layered = layers.iter().fold(innermost, |inner, layer| layer.wrap(inner));
         let holds = self.holds.remove(&message).unwrap_or_default();
         let on_write = self.on_write.get(&message).copied();
-        Arc::new(Admission::new(layered, self.clock.clone(), holds, on_write))
+        let admission = Admission::new(layered, self.clock.clone(), holds, on_write);
+        Arc::new(Lineage::new(Arc::new(admission)))
     }
 
     /// The objects of a kind in the store: as they are, or in the stored form that the scheme has

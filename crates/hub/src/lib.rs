@@ -1,10 +1,10 @@
 //! The hub: declarative resources behind accessors.
 //!
 //! ```text
-//!   caller ─> Admission ─> (layers of a kind) ─> Hydrate ─> StoreAccessor ─> store
-//!             merge,         refuse, audit ...   project     bytes at a
-//!             default,                           names/ids   revision
-//!             validate
+//!   caller ─> Lineage ─> Admission ─> (layers of a kind) ─> Hydrate ─> StoreAccessor ─> store
+//!             hidden      merge,         refuse, audit ...   project     bytes at a
+//!                         default,                           names/ids   revision
+//!                         validate
 //! ```
 //! Owns: accessors and their layers, what becomes of an object when it is written (generation,
 //! finalizers, optimistic concurrency), who owns which field, patches, project names and ids, the

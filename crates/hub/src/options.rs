@@ -37,17 +37,27 @@ impl std::fmt::Display for ObjectName {
 #[derive(Clone, Debug, Default)]
 pub struct GetOptions {
     pub name: ObjectName,
+    /// Tell where the object came from, too.
+    pub include_lineage: bool,
 }
 
 impl From<ObjectName> for GetOptions {
     fn from(name: ObjectName) -> Self {
-        Self { name }
+        Self { name, include_lineage: false }
     }
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct StatusOptions {
     pub name: ObjectName,
+    /// Tell where the object came from, too.
+    pub include_lineage: bool,
+}
+
+impl From<ObjectName> for StatusOptions {
+    fn from(name: ObjectName) -> Self {
+        Self { name, include_lineage: false }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -62,6 +72,8 @@ pub struct ListOptions {
     pub continue_from: Option<String>,
     /// The list as it was at this revision, while history reaches back so far; `None` is now.
     pub at: Option<Revision>,
+    /// Tell where the objects came from, too.
+    pub include_lineage: bool,
 }
 
 /// A part of a list.
@@ -126,6 +138,9 @@ pub struct ApplyOptions {
     /// A new object begins with the status that is given: for parts of the server, which know how
     /// what they make begins. Whoever else creates an object does not say how it fares.
     pub with_status: bool,
+    /// The object says itself where it came from. Otherwise a new object comes from nowhere, and one that
+    /// is there already from where it came.
+    pub include_lineage: bool,
     /// Check everything, store nothing.
     pub dry_run: bool,
     /// What else must hold in the store at the moment of writing: a parent that is still there, a
@@ -276,6 +291,8 @@ pub struct WatchOptions {
     pub after: Option<Revision>,
     /// How long nothing happens before a bookmark; `None` leaves it to the hub.
     pub bookmark_interval: Option<Duration>,
+    /// Tell where the objects came from, too.
+    pub include_lineage: bool,
 }
 
 impl<T> Page<T> {

@@ -136,7 +136,7 @@ impl Accessor for StoreAccessor {
             let kind = self.kind.kind();
             return Err(Error::BadRequest(format!("{kind} has no status")));
         }
-        self.get(GetOptions { name: options.name }).await
+        self.get(options.name.into()).await
     }
 
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream, Error> {

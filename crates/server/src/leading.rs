@@ -1,6 +1,9 @@
 //! What one server of several does: its own lease, the leader's, and the controllers of a term.
+use crate::gitsync::Roles;
 use axum::BoxError;
+use orrery_access::Access;
 use orrery_fleet::agents::assignments::Assignments;
+use orrery_gitsync::GitOptions;
 use orrery_hub::Hub;
 use orrery_machines::resources::Edge;
 use orrery_mesh::hub::Mesh;
@@ -27,6 +30,9 @@ pub struct Controllers {
     pub mesh: Arc<Mesh>,
     /// How storage controllers are called, where there is a registry of them.
     pub to_storage: Option<ProxyConfig>,
+    pub git: GitOptions,
+    /// Who may do what; git syncs ask it.
+    pub access: Access,
     /// Whether this server leads, for all to see.
     pub leading: Gauge,
 }
@@ -57,6 +63,14 @@ impl Controllers {
         let lease_of = orrery_fleet::leader::server_lease;
         orrery_mesh::hub::leader::spawn(hub, self.mesh, lease_of, &mut tasks)?;
         orrery_volumes::spawn_leader(hub, self.to_storage, &mut tasks)?;
+        // Before roles are known, everything would be refused.
+        let stop = tasks.stop_token();
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = self.access.ready() => {}
+        }
+        let rights = Arc::new(Roles(self.access));
+        orrery_gitsync::spawn_leader(hub, &self.git, rights, &mut tasks)?;
         tasks.spawn("history", OnEnd::Ignore, trim(hub.clone(), tasks.stop_token()));
         self.leading.set(1);
         let ended = tasks.run(TERM_GRACE).await;

@@ -18,6 +18,7 @@ mod browsers;
 mod connection;
 mod error;
 mod gate;
+mod gitsync;
 mod grpc;
 mod identity;
 mod leading;
@@ -53,6 +54,7 @@ pub use mesh::{MeshError, MeshSettings};
 pub use operations::Operations;
 pub use options::{ServerOptions, StoreOptions};
 pub use orrery_access::oidc::OidcOptions;
+pub use orrery_gitsync::GitOptions;
 pub use orrery_hub::artifacts::ArtifactPath;
 pub use orrery_machines::controller::orphans::OrphanTiming;
 pub use orrery_mesh::envoy::{

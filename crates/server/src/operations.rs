@@ -2,6 +2,7 @@
 use crate::audit::AuditOptions;
 use crate::limits::Limits;
 use crate::sealing::KeySource;
+use orrery_gitsync::GitOptions;
 use orrery_machines::controller::orphans::OrphanTiming;
 
 #[derive(Clone, Debug, Default)]
@@ -14,4 +15,6 @@ pub struct Operations {
     pub limits: Limits,
     /// When machines that only their provider knows are taken away.
     pub orphans: OrphanTiming,
+    /// Where repositories are copied to, and which are taken.
+    pub git: GitOptions,
 }

@@ -29,6 +29,7 @@ use orrery_api::{Scheme, SchemeBuilder};
 use orrery_fleet::agents::connection::AgentConnections;
 use orrery_fleet::commander::CommanderConnections;
 use orrery_fleet::{Fleet, Place};
+use orrery_gitsync::GitOptions;
 use orrery_hub::Hub;
 use orrery_machines::controller::orphans::OrphanTiming;
 use orrery_mesh::hub::Mesh;
@@ -56,6 +57,7 @@ pub struct Server {
     browsers: Browsers,
     drivers: Option<DriversPort>,
     orphans: OrphanTiming,
+    git: GitOptions,
     storage: Option<storage::Bound>,
     engine: Arc<dyn Engine>,
     store: Store,
@@ -114,7 +116,7 @@ impl Server {
         let storage = storage.map(|(tcp, at)| storage::Bound::new(tcp, at, live.cloned()));
         let config = live.map(|live| live.server_config(ClientAuth::Optional));
         let listener = Listener::new(tcp, config, connections);
-        let orphans = options.operations.orphans;
+        let (orphans, git) = (options.operations.orphans, options.operations.git);
         let (advertise, peers) = (options.advertise, Peers::new(identities.live().cloned()));
         let gate = Gate::new(metrics.requests().clone(), ledger, audit, hub.clock().clone());
         Ok(Self {
@@ -125,6 +127,7 @@ impl Server {
             browsers,
             drivers,
             orphans,
+            git,
             storage,
             engine,
             store,
@@ -189,6 +192,8 @@ impl Server {
             machines,
             mesh: mesh.clone(),
             to_storage: self.storage.as_ref().map(storage::Bound::proxy_config),
+            git: self.git.clone(),
+            access: access.clone(),
             leading: self.metrics.leader().clone(),
         };
         controllers.spawn(&self.hub, &self.id, tasks);
@@ -263,7 +268,7 @@ impl Server {
 pub fn rules(scheme: SchemeBuilder) -> SchemeBuilder {
     let scheme = orrery_access::rules_of_kinds(scheme);
     let scheme = orrery_machines::resources::rules(Mesh::rules(Fleet::rules(scheme)));
-    orrery_volumes::rules(scheme)
+    orrery_gitsync::rules(orrery_volumes::rules(scheme))
 }
 
 fn bind(options: &ServerOptions, encrypted: bool) -> Result<TcpListener, Error> {

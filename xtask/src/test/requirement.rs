@@ -59,6 +59,12 @@ pub const REQUIREMENTS: &[Requirement] = &[
         absent: Absent::Fails,
     },
     Requirement {
+        name: "git",
+        kind: Kind::Apt { program: "git" },
+        why: "repositories that projects are kept the same with",
+        absent: Absent::Fails,
+    },
+    Requirement {
         name: "etcd-server",
         kind: Kind::Apt { program: "etcd" },
         why: "the store of more than one server",

@@ -118,6 +118,32 @@ fn nobody_gives_what_they_do_not_have() {
     assert!(matches!(bind("demo", "editor"), Err(Excess::Binding { .. })));
 }
 
+/// proves: HUB-17
+#[test]
+fn a_sync_gives_nobody_what_they_do_not_have() {
+    let rules = mk_rules(
+        &[
+            ("demo", "small", &["get,create apps workloads -"]),
+            ("demo", "writer", &["get,create apps workloads -", "* core gitsyncs -"]),
+            ("demo", "opener", &["get core secrets key"]),
+        ],
+        &[("demo", "a", "writer", "User:dee"), ("demo", "b", "opener", "User:dee")],
+    );
+    let dee = person("dee", &[]);
+    let sync = |role: Option<&str>, secret: &str| {
+        let (role, secret) = (role.map(str::to_owned), Some(secret.to_owned()));
+        let spec = GitSyncSpec { role, secret, ..GitSyncSpec::default() };
+        may_sync(&rules, &dee, "demo", &spec)
+    };
+    assert_eq!(sync(Some("small"), ""), Ok(()));
+    assert_eq!(sync(Some("small"), "key"), Ok(()));
+    let said = sync(Some("small"), "another").expect_err("she cannot read it").to_string();
+    assert!(said.contains("the secret \"another\""), "{said}");
+    assert!(matches!(sync(Some("admin"), ""), Err(Excess::Binding { .. })));
+    assert!(matches!(sync(None, ""), Err(Excess::Binding { .. })), "the default counts, too");
+    assert!(matches!(sync(Some("missing"), ""), Err(Excess::NoRole { .. })));
+}
+
 #[test]
 fn verbs_that_say_so() {
     let (rules, dee) = delegated(&[]);

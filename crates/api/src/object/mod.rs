@@ -7,6 +7,7 @@ mod compose;
 mod encoded;
 mod equal;
 mod hide;
+mod lineage;
 mod list;
 mod meta;
 mod redact;
@@ -23,6 +24,7 @@ pub use codec::Decoded;
 pub use compose::Composed;
 pub use encoded::{Encoded, Form};
 pub(crate) use equal::same_value;
+pub use lineage::LINEAGE;
 pub use list::ObjectList;
 
 use crate::{

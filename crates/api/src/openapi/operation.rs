@@ -102,7 +102,13 @@ const PROPAGATION: Parameter = choice(
 );
 const VERSION: Parameter =
     parameter("resourceVersion", "string", "Which state is meant: none, \"0\" or a revision.");
-const LIST: [Parameter; 10] = [
+const LINEAGE: Parameter = parameter(
+    "includeLineage",
+    "boolean",
+    "Where it came from is part of it: the annotation that git sync writes.",
+);
+const PATCHING: [Parameter; 5] = [DRY_RUN, MANAGER, VALIDATION, FORCE, LINEAGE];
+const LIST: [Parameter; 11] = [
     LABELS,
     FIELDS,
     parameter("limit", "integer", "At most so many in one answer."),
@@ -113,6 +119,7 @@ const LIST: [Parameter; 10] = [
     parameter("allowWatchBookmarks", "boolean", "Say from time to time how far the watch is."),
     parameter("sendInitialEvents", "boolean", "Begin the watch with what is there."),
     parameter("timeoutSeconds", "integer", "End the watch after this time."),
+    LINEAGE,
 ];
 
 /// Every path of a resource.
@@ -211,7 +218,7 @@ fn collection(resource: &ApiResource) -> Vec<Operation> {
         operations.push(Operation {
             body: vec![Content::object(&resource.schema)],
             answers: vec![("201", "Created", Content::object(&resource.schema))],
-            ..operation(resource, "post", "create", "", vec![DRY_RUN, MANAGER, VALIDATION])
+            ..operation(resource, "post", "create", "", vec![DRY_RUN, MANAGER, VALIDATION, LINEAGE])
         });
     }
     if resource.delete_collection {
@@ -239,7 +246,7 @@ fn object(resource: &ApiResource, part: &str) -> Vec<Operation> {
     let created = || ("201", "Created", schema());
     let mut operations = vec![Operation {
         answers: vec![ok()],
-        ..operation(resource, "get", "get", part, vec![VERSION])
+        ..operation(resource, "get", "get", part, vec![VERSION, LINEAGE])
     }];
     if !resource.writable {
         return operations;
@@ -247,12 +254,12 @@ fn object(resource: &ApiResource, part: &str) -> Vec<Operation> {
     operations.push(Operation {
         body: vec![schema()],
         answers: vec![ok()],
-        ..operation(resource, "put", "put", part, vec![DRY_RUN, MANAGER, VALIDATION])
+        ..operation(resource, "put", "put", part, vec![DRY_RUN, MANAGER, VALIDATION, LINEAGE])
     });
     operations.push(Operation {
         body: vec![Content::new(PATCH, PATCH_TYPES), Content::new(JSON_PATCH, JSON_PATCH_TYPES)],
         answers: vec![ok(), created()],
-        ..operation(resource, "patch", "patch", part, vec![DRY_RUN, MANAGER, VALIDATION, FORCE])
+        ..operation(resource, "patch", "patch", part, PATCHING.to_vec())
     });
     if part.is_empty() {
         // What waits for its finalizers is shown as it is; what is gone is only told of.

@@ -97,7 +97,8 @@ fn the_operation_that_kubectl_looks_for_is_there() {
         assert_eq!(patch["x-kubernetes-group-version-kind"]["kind"], kind);
         let names = patch["parameters"].as_array().expect("a list").iter();
         let names = names.filter_map(|parameter| parameter["name"].as_str()).collect::<Vec<_>>();
-        assert_eq!(names, ["dryRun", "fieldManager", "fieldValidation", "force"]);
+        let all = ["dryRun", "fieldManager", "fieldValidation", "force", "includeLineage"];
+        assert_eq!(names, all);
     }
 }
 

@@ -97,7 +97,11 @@ async fn until_stored(client: &mut Client, last: &Assignment, round: i64) -> any
             name: last.name.clone(),
             ..ResourceName::default()
         };
-        let request = GetRequest { name: Some(name), encoding: Encoding::Protobuf.into() };
+        let request = GetRequest {
+            name: Some(name),
+            encoding: Encoding::Protobuf.into(),
+            ..GetRequest::default()
+        };
         let found = client.get(request).await?.into_inner();
         let body = found.resource.and_then(|resource| resource.body);
         if let Some(orrery_proto::hub::v1::resource::Body::Protobuf(bytes)) = body {

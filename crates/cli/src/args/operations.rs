@@ -25,6 +25,10 @@ pub struct OperationsArguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     #[arg(value_parser = clap::value_parser!(u64).range(60..=31_536_000))]
     pub orphan_grace: u64,
+    /// Take git repositories of this machine, too (file:///PATH): whoever may write a GitSync can then
+    /// read and change those that the server can
+    #[arg(long)]
+    pub git_allow_local: bool,
     #[command(flatten)]
     pub limits: LimitArguments,
 }

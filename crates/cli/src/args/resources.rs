@@ -21,6 +21,9 @@ pub struct ApplyArguments {
     /// Take fields that others set, instead of refusing to change them
     #[arg(long)]
     pub force_conflicts: bool,
+    /// Take where resources came from (orrery.dev/lineage) from the files, too
+    #[arg(long)]
+    pub include_lineage: bool,
     /// Delete what carries the labels of --selector, was applied before, and is not in the files
     #[arg(long, requires = "selector")]
     pub prune: bool,
@@ -69,6 +72,9 @@ pub struct GetArguments {
     /// Show who set which fields
     #[arg(long, conflicts_with = "watch")]
     pub show_managed_fields: bool,
+    /// Show where resources came from, as git sync writes it down (orrery.dev/lineage)
+    #[arg(long)]
+    pub include_lineage: bool,
     /// Go on and show every change
     #[arg(short, long)]
     pub watch: bool,

@@ -29,7 +29,11 @@ pub async fn run(global: &Global, arguments: ApplyArguments) -> anyhow::Result<(
     }
     manifests::check(&manifests, &session.known)?;
     let beside = Beside::find(&manifests, &session.known)?;
-    let how = Writing { dry_run: arguments.dry_run, force: arguments.force_conflicts };
+    let how = Writing {
+        dry_run: arguments.dry_run,
+        force: arguments.force_conflicts,
+        include_lineage: arguments.include_lineage,
+    };
     let mut applying = Applying::new(&session, how);
     let Done { mut failures, applied } = applying.apply_all(&manifests, arguments.wait).await?;
     match failures.len() {

@@ -22,7 +22,8 @@ pub async fn run(global: &Global, arguments: DiffArguments) -> anyhow::Result<()
         manifests::mark_applied(&mut manifest.value);
     }
     manifests::check(&manifests, &session.known)?;
-    let mut applying = Applying::new(&session, Writing { dry_run: true, force: true });
+    let mut applying =
+        Applying::new(&session, Writing { dry_run: true, force: true, ..Writing::default() });
     let hiding = Hiding::new(&session.known)?;
     let mut differ = false;
     for manifest in &manifests {

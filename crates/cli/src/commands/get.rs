@@ -24,6 +24,7 @@ pub struct Query {
 pub async fn run(global: &Global, arguments: GetArguments) -> anyhow::Result<()> {
     let mut session = Session::open(global, &arguments.connection).await?;
     session.managed_fields = arguments.show_managed_fields;
+    session.lineage = arguments.include_lineage;
     let words = targets::read(&session.known, &arguments.words)?;
     let several = match &words {
         Words::Kinds(kinds) => 1 < kinds.len(),

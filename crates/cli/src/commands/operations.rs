@@ -2,7 +2,7 @@
 use crate::args::{LimitArguments, OperationsArguments};
 use anyhow::{Context as _, bail};
 use orrery_server::{
-    AuditOptions, KeySource, Keyring, Limits, Operations, OrphanTiming, StoreOptions,
+    AuditOptions, GitOptions, KeySource, Keyring, Limits, Operations, OrphanTiming, StoreOptions,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -24,7 +24,8 @@ pub fn read(
     });
     let key = key(arguments.encryption_key_file.as_deref(), store, data)?;
     let orphans = OrphanTiming::after(Duration::from_secs(arguments.orphan_grace));
-    Ok(Operations { key, audit, limits: limits(&arguments.limits), orphans })
+    let git = GitOptions { folder: Some(data.join("git")), allow_local: arguments.git_allow_local };
+    Ok(Operations { key, audit, limits: limits(&arguments.limits), orphans, git })
 }
 
 fn limits(arguments: &LimitArguments) -> Limits {

@@ -82,6 +82,7 @@ impl Watches {
             field_selector: scope.fields.clone(),
             resource_version: String::new(),
             encoding: Encoding::Json.into(),
+            include_lineage: session.lineage,
         };
         let projects = kinds::find(&session.known, PROJECTS)?;
         let number = self.count;

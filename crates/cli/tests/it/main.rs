@@ -8,6 +8,7 @@ mod changes;
 mod chaos;
 mod dependencies;
 mod exec;
+mod git;
 mod harness;
 mod identity;
 mod links;

@@ -164,7 +164,7 @@ impl Accessor for Hydrate {
     async fn status(&self, options: StatusOptions) -> Result<Object, Error> {
         let asked = options.name.project.clone();
         let name = self.hydrate_name(options.name).await?;
-        let found = self.inner.status(StatusOptions { name }).await;
+        let found = self.inner.status(StatusOptions { name, ..StatusOptions::default() }).await;
         let mut object = found.map_err(|error| self.named(error, &asked))?;
         self.dehydrate(&mut object);
         Ok(object)

@@ -134,7 +134,7 @@ impl Accessor for PartsAccessor {
         if !self.kind().has_status() {
             return Err(Error::BadRequest(format!("{} has no status", self.kind().kind())));
         }
-        self.get(GetOptions { name: options.name }).await
+        self.get(options.name.into()).await
     }
 
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream, Error> {

@@ -10,7 +10,7 @@ mod overlay;
 
 use crate::accessor::Accessor;
 use crate::error::Error;
-use crate::options::{Admit, Applied, ApplyOptions, ObjectName, Part};
+use crate::options::{Admit, Applied, ApplyOptions, GetOptions, ObjectName, Part};
 use orrery_api::{
     DecodeError, DecodeOptions, JsonOptions, Kind, Object, Reason, Scheme, UnknownFields, Violation,
 };
@@ -37,6 +37,8 @@ pub struct PatchOptions {
     pub json: JsonOptions,
     /// The version that the patch speaks, when it is not the hub's own.
     pub version: Option<SpokenVersion>,
+    /// Where the object came from is patched like the rest of it.
+    pub include_lineage: bool,
     /// Check everything, store nothing.
     pub dry_run: bool,
     /// What else must hold in the store at the moment of writing.
@@ -93,7 +95,8 @@ async fn try_patch(
     patch: &Patch,
     options: &PatchOptions,
 ) -> Result<Patched, Error> {
-    let current = accessor.get(name.clone().into()).await?;
+    let include_lineage = options.include_lineage;
+    let current = accessor.get(GetOptions { name: name.clone(), include_lineage }).await?;
     let (next, warnings) = patched(&current, patch, options)?;
     let revision = current
         .resource_version()
@@ -102,6 +105,7 @@ async fn try_patch(
     let write = ApplyOptions {
         part: options.part,
         manager: options.manager.clone(),
+        include_lineage,
         dry_run: options.dry_run,
         guards: options.guards.clone(),
         admit: options.admit.clone(),

@@ -1,6 +1,6 @@
 //! Writes that are made of bytes do what decoding everything would have done.
 use crate::support::{GIZMO, PROJECT, World, at, json_of};
-use orrery_api::{Composed, DecodeOptions, Encoded, Object};
+use orrery_api::{Composed, DecodeOptions, Encoded, LINEAGE, Object};
 use orrery_hub::{
     Applied, ApplyOptions, Error, HubBuilder, ListOptions, Merge, Outcome, Part, Precondition,
 };
@@ -19,6 +19,7 @@ struct Write {
     precondition: Wanted,
     manager: Option<&'static str>,
     dry_run: bool,
+    include_lineage: bool,
     odd: Odd,
     delete: bool,
 }
@@ -56,7 +57,7 @@ fn metadata() -> impl Strategy<Value = Map<String, Value>> {
     (
         select(&["a", "b"][..]),
         option::weighted(0.7, texts(&["app", "tier", "-bad"], &["v1", "v2", "", "no good"])),
-        option::weighted(0.7, texts(&["note", "b.dev/c", "/"], &["x", "y"])),
+        option::weighted(0.7, texts(&["note", "b.dev/c", LINEAGE, "/"], &["x", "y"])),
         option::weighted(0.3, vec(select(holders), 0..3)),
         option::weighted(0.3, vec(owner, 0..3)),
         option::weighted(0.2, select(&["words", ""][..])),
@@ -149,14 +150,23 @@ fn write() -> impl Strategy<Value = Write> {
     ];
     let part = prop_oneof![3 => Just(Part::Main), 3 => Just(Part::Status), 1 => Just(Part::Scale)];
     let rare = prop::bool::weighted(0.05);
-    (object, part, merge, wanted, odd(), rare, prop::bool::weighted(0.05)).prop_map(
-        |(object, part, (merge, manager), precondition, odd, dry_run, delete)| Write {
+    let rare = (rare, rare, prop::bool::weighted(0.2));
+    (object, part, merge, wanted, odd(), rare).prop_map(
+        |(
+            object,
+            part,
+            (merge, manager),
+            precondition,
+            odd,
+            (dry_run, delete, include_lineage),
+        )| Write {
             object,
             part,
             merge,
             precondition,
             manager,
             dry_run,
+            include_lineage,
             odd,
             delete,
         },
@@ -201,6 +211,7 @@ async fn options_of(world: &World, write: &Write) -> ApplyOptions {
         merge: write.merge,
         manager: write.manager.unwrap_or_default().to_owned(),
         dry_run: write.dry_run,
+        include_lineage: write.include_lineage,
         ..ApplyOptions::default()
     }
 }
@@ -256,7 +267,8 @@ impl Both {
     async fn stored(&self) -> [Vec<Value>; 2] {
         let mut stored = [Vec::new(), Vec::new()];
         for (world, stored) in [&self.whole, &self.bytes].into_iter().zip(&mut stored) {
-            let page = world.gizmos().list(ListOptions::default()).await.expect("listed");
+            let all = ListOptions { include_lineage: true, ..ListOptions::default() };
+            let page = world.gizmos().list(all).await.expect("listed");
             stored.extend(page.items.iter().map(without_uid));
         }
         stored

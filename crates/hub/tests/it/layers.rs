@@ -95,7 +95,7 @@ async fn layers_wrap_in_the_order_they_are_added_and_only_their_kind() {
     assert_eq!(taken(), both("get"));
     world.gizmos().list(ListOptions::default()).await.expect("a list");
     assert_eq!(taken(), both("list"));
-    world.gizmos().status(StatusOptions { name: at("a") }).await.expect("a status");
+    world.gizmos().status(at("a").into()).await.expect("a status");
     assert_eq!(taken(), both("status"));
     let _watch = world.watch(WatchOptions::default()).await;
     assert_eq!(taken(), both("watch"));

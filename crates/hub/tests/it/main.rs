@@ -7,6 +7,7 @@ mod deletion;
 mod events;
 mod index;
 mod layers;
+mod lineage;
 mod lists;
 mod ownership;
 mod parts;

@@ -8,8 +8,8 @@ use orrery_access::{Access, Attributes};
 use orrery_api::{FieldSelector, Kind, LabelSelector, Object, Scheme};
 use orrery_fleet::middleware::Peer;
 use orrery_hub::{
-    Accessor, ApplyOptions, DeleteOptions, Error, Hub, ListOptions, Merge, ObjectName, Outcome,
-    Part, Precondition, Propagation, WatchOptions,
+    Accessor, ApplyOptions, DeleteOptions, Error, GetOptions, Hub, ListOptions, Merge, ObjectName,
+    Outcome, Part, Precondition, Propagation, WatchOptions,
 };
 use orrery_proto::hub::v1 as wire;
 use orrery_proto::hub::v1::apply_request::Mode;
@@ -65,7 +65,9 @@ impl HubApi {
         let asked = self.asked(&name.api_version, &name.kind)?;
         let name = asked.object_name(name)?;
         self.guard.check("get", &asked.kind, &name.project, &name.name)?;
-        let found = asked.accessor.get_encoded(name.into()).await?;
+        let include_lineage = request.include_lineage;
+        let options = GetOptions { name, include_lineage };
+        let found = asked.accessor.get_encoded(options).await?;
         let writer = self.writer(&asked.kind, encoding);
         Ok(wire::GetResponse { resource: Some(writer.write(&found)?) })
     }
@@ -87,6 +89,7 @@ impl HubApi {
             limit,
             continue_from: Some(request.r#continue).filter(|token| !token.is_empty()),
             at: None,
+            include_lineage: request.include_lineage,
         };
         let page = asked.accessor.list_encoded(options).await?;
         let writer = self.writer(&asked.kind, encoding);
@@ -111,12 +114,17 @@ impl HubApi {
         }
         let given = given.into_hub(self.scheme())?;
         let hub_kind = given.kind().clone();
+        if request.include_lineage {
+            let (project, name) = given.place()?;
+            self.guard.check_lineage(&kind, project, name)?;
+        }
         let options = ApplyOptions {
             precondition: self.precondition(mode, &kind, given.place()?, &request.subresource)?,
             merge: merge(mode, &request.field_manager),
             manager: request.field_manager,
             force: request.force,
             part: part(&request.subresource)?,
+            include_lineage: request.include_lineage,
             dry_run: request.dry_run,
             admit: self.guard.admit(&hub_kind),
             ..ApplyOptions::default()
@@ -176,6 +184,7 @@ impl HubApi {
             labels,
             fields,
             after: after.map(|text| parse_revision(&text)).transpose()?,
+            include_lineage: request.include_lineage,
             ..WatchOptions::default()
         };
         let events = asked.accessor.watch_encoded(options).await?;

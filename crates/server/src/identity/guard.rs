@@ -100,6 +100,12 @@ impl Guard {
         self.refuse_unless(&asked_of_part(verb, kind, subresource, project, name))
     }
 
+    /// Whether this one may say where an object came from: git sync deletes what left the place that is
+    /// written there, so that is for those who may delete it themselves.
+    pub fn check_lineage(&self, kind: &Kind, project: &str, name: &str) -> Result<(), Error> {
+        self.check("delete", kind, project, name)
+    }
+
     /// What this one may make of objects of a kind; nothing needs to be asked about most kinds. Every
     /// write on behalf of somebody carries it.
     pub fn admit(&self, kind: &Kind) -> Option<Admit> {

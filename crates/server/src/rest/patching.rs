@@ -10,7 +10,9 @@ use super::decode::{self, Given};
 use super::failure::Failure;
 use super::query::Validation;
 use super::resource::{Face, Resource};
-use orrery_hub::{Admit, Applied, ApplyOptions, Error, Merge, ObjectName, Part, Precondition};
+use orrery_hub::{
+    Admit, Applied, ApplyOptions, Error, GetOptions, Merge, ObjectName, Part, Precondition,
+};
 use serde_json::Value;
 
 /// How often a patch is tried again because someone else was faster.
@@ -34,6 +36,8 @@ pub struct PatchOptions {
     pub manager: String,
     /// Take fields from other managers.
     pub force: bool,
+    /// Where the object came from is patched like the rest of it.
+    pub include_lineage: bool,
     /// Whether who writes may only change what is there.
     pub only_present: bool,
     /// Whether who writes may make this of the object.
@@ -134,6 +138,7 @@ async fn apply(
         part: options.part,
         force: options.force,
         dry_run: options.dry_run,
+        include_lineage: options.include_lineage,
         precondition: match options.only_present {
             true => Precondition::Present,
             false => Precondition::Any,
@@ -167,7 +172,8 @@ async fn attempt_change(
     options: &PatchOptions,
 ) -> Result<Patched, Refused> {
     let failed = |error| Failure::of(error, resource, &name.name);
-    let current = resource.accessor.get(name.clone().into()).await;
+    let include_lineage = options.include_lineage;
+    let current = resource.accessor.get(GetOptions { name: name.clone(), include_lineage }).await;
     let current = current.map_err(|error| failed(absent_project(error, resource, name)))?;
     let version = current.resource_version();
     let revision =
@@ -181,6 +187,7 @@ async fn attempt_change(
         merge: Merge::Replace,
         manager: options.manager.clone(),
         dry_run: options.dry_run,
+        include_lineage: options.include_lineage,
         admit: options.admit.clone(),
         ..ApplyOptions::default()
     };

@@ -28,6 +28,8 @@ pub struct Query {
     pub force: Option<bool>,
     pub validation: Validation,
     pub include: Include,
+    /// Whether where objects came from is part of them.
+    pub lineage: bool,
     pub propagation: Option<String>,
     /// What `propagation` was before it had a name.
     pub orphan: Option<bool>,
@@ -100,6 +102,7 @@ impl Query {
             "fieldManager" => self.manager = manager(options, value)?,
             "force" => self.force = Some(flag(key, value)?),
             "fieldValidation" => self.validation = validation(options, value)?,
+            "includeLineage" => self.lineage = truth(key, value)?,
             "includeObject" => self.include = include(value)?,
             "propagationPolicy" => self.propagation = Some(value.to_owned()),
             "orphanDependents" => self.orphan = Some(flag(key, value)?),
@@ -199,6 +202,13 @@ fn flag(key: &str, value: &str) -> Result<bool, Failure> {
         "0" | "f" | "F" | "false" | "False" | "FALSE" => Ok(false),
         other => Err(Failure::bad_request(format!("{key}: {other:?} is neither true nor false"))),
     }
+}
+
+/// A parameter of our own says exactly what it means.
+fn truth(key: &str, value: &str) -> Result<bool, Failure> {
+    value
+        .parse()
+        .map_err(|_| Failure::bad_request(format!("{key}: {value:?} is neither true nor false")))
 }
 
 fn version(value: &str) -> Result<Version, Failure> {

@@ -8,13 +8,18 @@ use super::selection::Selection;
 use axum::http::StatusCode;
 use axum::response::Response;
 use orrery_api::Encoded;
-use orrery_hub::{Error, ListOptions, ObjectName, Page, Part, Revision, StatusOptions};
+use orrery_hub::{Error, GetOptions, ListOptions, ObjectName, Page, Part, Revision, StatusOptions};
 
 pub async fn get(call: &Call, name: &ObjectName, part: Part) -> Result<Response, Failure> {
     let resource = &call.resource;
+    let (asked, include_lineage) = (name.clone(), call.query.lineage);
     let found = match part {
-        Part::Main | Part::Scale => resource.accessor.get(name.clone().into()).await,
-        Part::Status => resource.accessor.status(StatusOptions { name: name.clone() }).await,
+        Part::Main | Part::Scale => {
+            resource.accessor.get(GetOptions { name: asked, include_lineage }).await
+        }
+        Part::Status => {
+            resource.accessor.status(StatusOptions { name: asked, include_lineage }).await
+        }
     };
     let object = found.map_err(|error| {
         Failure::of(absent_project(error, resource, name), resource, &name.name)
@@ -63,6 +68,7 @@ pub async fn page(
         limit: wanted.limit,
         continue_from: wanted.continue_from,
         at: wanted.at,
+        include_lineage: call.query.lineage,
     };
     match call.resource.accessor.list_encoded(options).await {
         Ok(mut page) => {

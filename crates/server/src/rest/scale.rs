@@ -143,6 +143,7 @@ async fn write(call: &Call, name: &ObjectName, wanted: &Wanted) -> Result<Object
         validation: call.query.validation,
         manager: call.manager(),
         force: false,
+        include_lineage: false,
         only_present: true,
         admit: call.guard.admit(&call.resource.kind),
     };

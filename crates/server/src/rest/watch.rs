@@ -40,6 +40,7 @@ pub async fn watch(call: &Call, project: Option<String>) -> Result<Response, Fai
         fields: std::mem::take(&mut selection.fields),
         after: start(call).await?,
         bookmark_interval: None,
+        include_lineage: call.query.lineage,
     };
     let scope = selection.project.clone().unwrap_or_default();
     let lasting = Lasting::watch(&call.guard, &call.resource.kind, &scope, "");

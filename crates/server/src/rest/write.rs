@@ -68,9 +68,12 @@ async fn create_value(
     }
     let given = decode::decode(&call.resource, value, call.query.validation)?.warning(twice);
     let name = given.object.name().to_owned();
+    check_lineage(call, project, &name)?;
     let (manager, dry_run) = (call.manager(), call.query.dry_run);
     let admit = call.guard.admit(given.object.kind());
-    let options = ApplyOptions { manager, dry_run, admit, ..ApplyOptions::create() };
+    let include_lineage = call.query.lineage;
+    let options =
+        ApplyOptions { manager, dry_run, admit, include_lineage, ..ApplyOptions::create() };
     let applied = match call.resource.accessor.apply(given.object, options).await {
         Ok(applied) => applied,
         Err(error) => {
@@ -86,6 +89,7 @@ pub async fn replace(
     part: Part,
     body: Body,
 ) -> Result<Response, Failure> {
+    check_lineage(call, &name.project, &name.name)?;
     let (mut value, twice) = read(call, body).await?;
     decode::settle(&call.resource, &mut value, &name.project, Some(&name.name))?;
     let given = decode::decode(&call.resource, value, call.query.validation)?.warning(twice);
@@ -95,6 +99,7 @@ pub async fn replace(
         merge: Merge::Replace,
         manager: call.manager(),
         dry_run: call.query.dry_run,
+        include_lineage: call.query.lineage,
         admit: call.guard.admit(given.object.kind()),
         ..ApplyOptions::default()
     };
@@ -115,6 +120,7 @@ pub async fn patch(
     part: Part,
     body: Body,
 ) -> Result<Response, Failure> {
+    check_lineage(call, &name.project, &name.name)?;
     let media_type = body::media_type(&call.headers);
     let bytes = body::read(body).await?;
     let (patch, mut twice) =
@@ -126,6 +132,7 @@ pub async fn patch(
         validation: call.query.validation,
         manager: call.manager(),
         force: call.query.force.unwrap_or(false),
+        include_lineage: call.query.lineage,
         only_present: call.check("create", "", &name.project, &name.name).is_err(),
         admit: call.guard.admit(&call.resource.kind),
     };
@@ -137,6 +144,14 @@ pub async fn patch(
     };
     twice.extend(warnings);
     answer(call, code, &applied.object, &twice)
+}
+
+/// Who says where an object came from may have it deleted by that.
+fn check_lineage(call: &Call, project: &str, name: &str) -> Result<(), Failure> {
+    if !call.query.lineage {
+        return Ok(());
+    }
+    call.check("delete", "", project, name)
 }
 
 /// Who applies must say who they are, and only who applies can insist.

@@ -65,7 +65,7 @@ pub fn get(kind: &str, project: &str, name: &str) -> hub::GetRequest {
         name: name.into(),
         ..<_>::default()
     };
-    hub::GetRequest { name: Some(name), encoding: hub::Encoding::Json.into() }
+    hub::GetRequest { name: Some(name), encoding: hub::Encoding::Json.into(), ..<_>::default() }
 }
 
 /// Waits until the server has heard of it.

@@ -55,7 +55,7 @@ async fn unknown_values_of_enumerations_are_refused() {
     refused(api.delete(odd).await, "DeleteRequest.propagation: 9");
     let odd = hub::DeleteRequest { name: name("a"), encoding: 7, ..<_>::default() };
     refused(api.delete(odd).await, "DeleteRequest.encoding: 7");
-    let odd = hub::GetRequest { name: name("a"), encoding: 7 };
+    let odd = hub::GetRequest { name: name("a"), encoding: 7, ..<_>::default() };
     refused(api.get(odd).await, "GetRequest.encoding: 7");
     let odd = hub::ListRequest { kind: "Workload".into(), encoding: 7, ..<_>::default() };
     refused(api.list(odd).await, "ListRequest.encoding: 7");

@@ -18,6 +18,7 @@ mod kube_rs;
 mod kubectl;
 mod lasting;
 mod limits;
+mod lineage;
 mod mesh;
 mod oidc;
 mod ports;

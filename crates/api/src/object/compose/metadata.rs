@@ -9,7 +9,7 @@ use crate::{
     ObjectMeta,
     kind::Kind,
     lookup,
-    object::{same_value, splice::put_text, wire},
+    object::{LINEAGE, same_value, splice::put_text, wire},
     schema::{Element, FieldSchema, MessageSchema, Schema},
     validate::{self, ANNOTATIONS_BYTES_MAX, is_label_value, is_qualified_name},
 };
@@ -151,6 +151,15 @@ impl<'a> Metadata<'a> {
         self.finalizers.extend(missing);
         if self.owners.is_empty() {
             self.owners.clone_from(&old.owners);
+        }
+    }
+
+    /// Where the object came from stays as it is, whatever is given.
+    pub fn keep_lineage(&mut self, old: &Self) {
+        self.annotations.retain(|(key, _)| *key != LINEAGE);
+        if let Some(kept) = old.annotations.iter().find(|(key, _)| *key == LINEAGE) {
+            let place = self.annotations.partition_point(|pair| pair < kept);
+            self.annotations.insert(place, *kept);
         }
     }
 
@@ -334,7 +343,7 @@ fn put_pair(number: u32, (key, value): (&str, &str), out: &mut Vec<u8>) {
     put_some(VALUE, value, out);
 }
 
-pub(super) fn put_bytes(number: u32, bytes: &[u8], out: &mut Vec<u8>) {
+pub(in crate::object) fn put_bytes(number: u32, bytes: &[u8], out: &mut Vec<u8>) {
     encode_key(number, WireType::LengthDelimited, out);
     encode_varint(bytes.len() as u64, out);
     out.extend_from_slice(bytes);

@@ -19,6 +19,7 @@ use prost::encoding::WireType;
 use prost_reflect::DynamicMessage;
 
 use self::metadata::Metadata;
+pub(super) use self::metadata::put_bytes;
 use super::{Encoded, Object, splice::put_text, wire::next};
 use crate::{kind::Kind, validate};
 
@@ -62,8 +63,8 @@ impl Encoded {
 
     /// This object with the metadata and the spec of another one of its kind; what only the server writes
     /// stays. With `kept`, finalizers and owners stay too where none are given, and the finalizers that it
-    /// names in any case; the finalizers in `holds` are there afterwards, whoever left them out. `None` where
-    /// both must be decoded.
+    /// names in any case; the finalizers in `holds` are there afterwards, whoever left them out. Lineage stays.
+    /// `None` where both must be decoded.
     pub fn declare(
         &self,
         given: &Self,
@@ -83,6 +84,7 @@ impl Encoded {
         if let Some(always) = kept {
             meta.keep(&before, always);
         }
+        meta.keep_lineage(&before);
         meta.hold(holds);
         if !meta.fits(kind, &before) {
             return None;

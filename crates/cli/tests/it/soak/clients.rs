@@ -136,7 +136,8 @@ async fn read(client: &mut HubClient<Channel>, key: usize) -> Outcome {
         name: name_of(key),
         ..ResourceName::default()
     };
-    let request = GetRequest { name: Some(name), encoding: Encoding::Json.into() };
+    let request =
+        GetRequest { name: Some(name), encoding: Encoding::Json.into(), ..<_>::default() };
     match client.get(request).await {
         Ok(answer) => Outcome::Got(answer.into_inner().resource.as_ref().map(seen)),
         Err(status) if status.code() == Code::NotFound => Outcome::Got(None),

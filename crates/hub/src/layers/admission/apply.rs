@@ -13,13 +13,19 @@ impl Admission {
     pub(super) async fn try_apply(
         &self,
         given: &Object,
+        lineage: Option<&str>,
         options: &ApplyOptions,
     ) -> Result<Applied, Error> {
         let name = ObjectName::of(given);
         let old = self.current(&name).await?;
         self.check_precondition(given, options.precondition, old.as_ref())?;
-        let Some(old) = old else { return self.create(given, options).await };
+        let Some(mut old) = old else { return self.create(given, lineage, options).await };
+        // Nobody declares where an object came from, so nobody is recorded as its manager.
+        let came_from = old.take_lineage();
         let mut next = self.compose(&old, given, options)?;
+        let declared = options.include_lineage && options.part == Part::Main;
+        next.set_lineage(if declared { lineage } else { came_from.as_deref() });
+        old.set_lineage(came_from.as_deref());
         self.admit(&next, Some(&old), options)?;
         let at = revision_of(&old)?;
         if next.same(&old) {
@@ -91,7 +97,12 @@ impl Admission {
         })
     }
 
-    async fn create(&self, given: &Object, options: &ApplyOptions) -> Result<Applied, Error> {
+    async fn create(
+        &self,
+        given: &Object,
+        lineage: Option<&str>,
+        options: &ApplyOptions,
+    ) -> Result<Applied, Error> {
         let mut next = merge::created(given, &uuid::Uuid::new_v4().to_string(), self.clock.now());
         if !options.with_status {
             next.clear_status();
@@ -103,10 +114,11 @@ impl Admission {
         }
         self.hold_on(&mut next);
         next.default();
-        self.admit(&next, None, options)?;
         if options.merge != Merge::Apply {
             ownership::update(&nothing, &nothing, &mut next, manager.as_ref());
         }
+        next.set_lineage(lineage.filter(|_| options.include_lineage));
+        self.admit(&next, None, options)?;
         self.stamp(&mut next, options);
         let options = ApplyOptions { precondition: Precondition::Absent, ..options.clone() };
         self.inner.apply(next, options).await

@@ -38,7 +38,7 @@ impl Admission {
         given: &Encoded,
         options: &ApplyOptions,
     ) -> Option<(ObjectName, ApplyOptions)> {
-        let whole = self.on_write.is_some() || options.admit.is_some();
+        let whole = self.on_write.is_some() || options.admit.is_some() || options.include_lineage;
         let recorded = !options.manager.is_empty() || options.merge == Merge::Apply;
         if whole || recorded || options.dry_run || options.batch.is_some() {
             return None;

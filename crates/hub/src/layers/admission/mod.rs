@@ -96,12 +96,14 @@ impl Accessor for Admission {
         if let Some(on_write) = self.on_write {
             on_write(&mut object);
         }
+        let lineage = object.take_lineage();
         let options = self.check_request(&object, options)?;
         let span = self.span("apply", object.project(), object.name());
         let mut attempt = 0;
         loop {
             attempt += 1;
-            match self.try_apply(&object, &options).instrument(span.clone()).await {
+            let trying = self.try_apply(&object, lineage.as_deref(), &options);
+            match trying.instrument(span.clone()).await {
                 Err(error) if attempt < ATTEMPTS_MAX && apply::may_retry(&error, &options) => {
                     tracing::debug!(%error, attempt, "someone else was faster, trying again");
                 }

@@ -1,0 +1,9 @@
+//! Git sync against real git, with a whole server.
+#![allow(clippy::unwrap_used)]
+mod files;
+mod http;
+mod pull;
+mod rights;
+mod support;
+mod trouble;
+mod write_back;
