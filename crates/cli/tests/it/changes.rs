@@ -231,7 +231,7 @@ fn a_file_of_an_object_that_is_gone_says_what_to_do() {
     let home = Home::new();
     let _up = home.up();
     let project = "apiVersion: core.orrery.dev/v1\nkind: Project\nmetadata: {name: saved}\n";
-    let fresh = home.write("fresh.yaml", project.to_owned());
+    let fresh = home.write("fresh.yaml", project);
     home.orrery(&["apply", "-f", fresh.to_str().unwrap()]).good();
     let saved = home.orrery(&["get", "project", "saved", "-o", "yaml"]).good();
     let saved = home.write("saved.yaml", saved);
