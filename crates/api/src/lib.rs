@@ -17,6 +17,7 @@
 //! argument. Rules of one kind that options cannot express are registered by the crate that acts
 //! on that kind.
 
+mod artifacts;
 mod convert;
 mod defaults;
 mod docs;
@@ -35,6 +36,7 @@ mod table;
 mod validate;
 mod violation;
 
+pub use artifacts::named_artifacts;
 pub use convert::{ConvertError, Convertor, REST_ANNOTATION, Spoke, keep_rest, take_rest};
 pub use defaults::default;
 pub use docs::{field_doc, message_doc};

@@ -1,10 +1,8 @@
 //! What an object says, in the one form by which git and the system are compared.
-use orrery_api::{
-    Element, JsonOptions, Kind, MessageId, Object, ProjectKey, Schema, Shape, value_to_yaml,
-};
+use orrery_api::{JsonOptions, Object, ProjectKey, value_to_yaml};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Annotations in which tools keep notes of their own; they are no part of what an object says.
 const NOTES: &[&str] =
@@ -90,36 +88,6 @@ fn maps_sorted(value: &Value) -> Value {
 fn below(value: &Value) -> Value {
     let Value::Object(members) = value else { return value.clone() };
     Value::Object(members.iter().map(|(key, value)| (key.clone(), sorted(value))).collect())
-}
-
-/// The paths of the files that an object names.
-pub fn named_files(kind: &Kind, value: &Value) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    if kind.has_artifacts() {
-        collect(kind.schema(), Schema::ROOT, value, &mut found);
-    }
-    found
-}
-
-fn collect(schema: &Schema, id: MessageId, value: &Value, found: &mut BTreeSet<String>) {
-    for field in &schema.message(id).fields {
-        let Some(value) = value.get(&field.json_name) else { continue };
-        let values: Vec<&Value> = match (field.shape, value) {
-            (Shape::Single(_), value) => vec![value],
-            (Shape::List(_), Value::Array(items)) => items.iter().collect(),
-            (Shape::Map { .. }, Value::Object(entries)) => entries.values().collect(),
-            (Shape::List(_) | Shape::Map { .. }, _) => Vec::new(),
-        };
-        match field.shape.element() {
-            Element::Message(id) => {
-                values.into_iter().for_each(|value| collect(schema, id, value, found));
-            }
-            Element::Scalar(_) if field.rules.artifact => {
-                found.extend(values.into_iter().filter_map(Value::as_str).map(str::to_owned));
-            }
-            Element::Scalar(_) | Element::WellKnown(_) => {}
-        }
-    }
 }
 
 #[cfg(test)]

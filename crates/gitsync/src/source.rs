@@ -3,7 +3,7 @@ use crate::content::{self, Files};
 use crate::git::{Blob, Copy, GitError, Listed};
 use crate::plan::{Declared, Key};
 use bytes::Bytes;
-use orrery_api::{DecodeOptions, Manifest, Object, Position, Scheme};
+use orrery_api::{DecodeOptions, Manifest, Object, Position, Scheme, named_artifacts};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -239,7 +239,7 @@ impl Reader<'_> {
             listed.iter().map(|it| (it.path.as_str(), &it.blob)).collect();
         for (_, document) in &mut found.documents {
             let beside = document.file.rsplit_once('/').map_or("", |(folder, _)| folder);
-            for path in content::named_files(document.object.kind(), &document.value) {
+            for path in named_artifacts(document.object.kind(), &document.value) {
                 if path.parse::<orrery_hub::artifacts::ArtifactPath>().is_err() {
                     continue;
                 }

@@ -5,7 +5,7 @@ use crate::plan::{Key, Present};
 use crate::rights::Rights;
 use crate::source::{Document, SYSTEM};
 use bytes::Bytes;
-use orrery_api::{Kind, LINEAGE, Object};
+use orrery_api::{Kind, LINEAGE, Object, named_artifacts};
 use orrery_hub::artifacts::{ArtifactPath, Artifacts};
 use orrery_hub::patch::{Patch, PatchOptions, patch};
 use orrery_hub::{
@@ -95,7 +95,7 @@ impl System {
 
     async fn found(&self, object: Object) -> Result<Found, Error> {
         let value = content::canonical(&object);
-        let named = content::named_files(object.kind(), &value);
+        let named = named_artifacts(object.kind(), &value);
         let mut files = Files::new();
         if !named.is_empty() {
             let artifacts = Artifacts::new(self.hub.clone());

@@ -12,13 +12,12 @@ use crate::scheme;
 use crate::session::{Session, Writing, reason};
 use crate::targets::Resource;
 use anyhow::{Context as _, bail, ensure};
-use orrery_api::{Element, Kind, Manifest, MessageId, Schema, Shape};
+use orrery_api::{Manifest, named_artifacts};
 use orrery_client::files::{File, Files};
 use orrery_proto::hub::v1::DiscoverResponse;
 use orrery_server::ArtifactPath;
-use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tokio::io::AsyncReadExt as _;
 
@@ -45,7 +44,7 @@ impl Beside {
         for manifest in manifests {
             let text = |key: &str| manifest.value[key].as_str().unwrap_or_default();
             let Ok(kind) = scheme.resolve(text("apiVersion"), text("kind")) else { continue };
-            let paths = named(&kind, &manifest.value);
+            let paths = named_artifacts(&kind, &manifest.value);
             if paths.is_empty() {
                 continue;
             }
@@ -135,35 +134,6 @@ async fn digest(file: &Path) -> std::io::Result<(String, u64)> {
     }
 }
 
-/// The paths of artifacts that a resource names.
-fn named(kind: &Kind, value: &Value) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    collect(kind.schema(), Schema::ROOT, value, &mut found);
-    found
-}
-
-fn collect(schema: &Schema, id: MessageId, value: &Value, found: &mut BTreeSet<String>) {
-    for field in &schema.message(id).fields {
-        let Some(value) = value.get(&field.json_name) else { continue };
-        let values: Vec<&Value> = match (field.shape, value) {
-            (Shape::Single(_), value) => vec![value],
-            (Shape::List(_), Value::Array(items)) => items.iter().collect(),
-            (Shape::Map { .. }, Value::Object(entries)) => entries.values().collect(),
-            // The check of the fields says what is wrong with it.
-            (Shape::List(_) | Shape::Map { .. }, _) => Vec::new(),
-        };
-        match field.shape.element() {
-            Element::Message(id) => {
-                values.into_iter().for_each(|value| collect(schema, id, value, found));
-            }
-            Element::Scalar(_) if field.rules.artifact => {
-                found.extend(values.into_iter().filter_map(Value::as_str).map(str::to_owned));
-            }
-            Element::Scalar(_) | Element::WellKnown(_) => {}
-        }
-    }
-}
-
 /// The file of a path beside a manifest, if there is one. It never leads out of the manifest's folder:
 /// whoever wrote the manifest must not get at other files of the person who applies it.
 fn found(source: &str, path: &str) -> anyhow::Result<Option<PathBuf>> {
@@ -207,10 +177,10 @@ mod tests {
             {"path": "e", "artifact": 7},
             "odd",
         ]}});
-        let found: Vec<String> = named(&kind, &value).into_iter().collect();
+        let found: Vec<String> = named_artifacts(&kind, &value).into_iter().collect();
         assert_eq!(found, ["bin/tool", "etc/app.conf"]);
         for odd in [json!({"spec": {"files": 1}}), json!([]), json!(null)] {
-            assert!(named(&kind, &odd).is_empty(), "{odd}");
+            assert!(named_artifacts(&kind, &odd).is_empty(), "{odd}");
         }
     }
 
