@@ -94,35 +94,16 @@ async fn a_terminal_belongs_to_the_command_and_not_to_an_agent_that_leads_its_se
     server.until_state(&program, "Removed").await;
 }
 
-/// What a command left behind, and which still holds its output, ends with whoever listened to it.
-#[tokio::test]
-async fn what_a_command_left_running_ends_with_its_reader() {
+/// Runs a command that writes the number of a process to the file `$pid`, and leaves: the process ends with whoever
+/// listened to it.
+async fn check_ends_with_its_reader(script: &str) {
     let world = World::new();
     let (_agent, mut server) = world.agent().await;
     let program = world.script("exec sleep 60");
     server.assign(&program).await;
     server.until_state(&program, "Running").await;
     let pid_file = world.path().join("pid").display().to_string();
-    let script = format!("sleep 1000 & echo $! > {pid_file}.new; mv {pid_file}.new {pid_file}");
-    server.exec("a", &program, start(&["sh", "-c", &script])).await;
-    let pid: i64 = read(&pid_file).await.parse().unwrap();
-    assert!(exists(pid));
-    server.exec_input("a", exec_input::Message::Cancel(true)).await;
-    wait_gone(pid).await;
-    server.unassign(&program).await;
-    server.until_state(&program, "Removed").await;
-}
-
-/// A command that writes more than anybody reads waits; one that nobody wants any more is ended.
-#[tokio::test]
-async fn a_command_waits_for_its_reader_and_ends_with_it() {
-    let world = World::new();
-    let (_agent, mut server) = world.agent().await;
-    let program = world.script("exec sleep 60");
-    server.assign(&program).await;
-    server.until_state(&program, "Running").await;
-    let pid_file = world.path().join("pid").display().to_string();
-    let script = format!("echo $$ > {pid_file}; sleep 1000 & while :; do echo yes; done");
+    let script = format!("pid={pid_file}; {script}");
     server.exec("a", &program, start(&["sh", "-c", &script])).await;
     let pid: i64 = read(&pid_file).await.parse().unwrap();
     assert!(exists(pid));
@@ -132,6 +113,18 @@ async fn a_command_waits_for_its_reader_and_ends_with_it() {
     assert_eq!(end.problem, "nobody listens to it any more");
     server.unassign(&program).await;
     server.until_state(&program, "Removed").await;
+}
+
+/// What a command left behind when it ended itself, and which still holds its output.
+#[tokio::test]
+async fn what_a_command_left_running_ends_with_its_reader() {
+    check_ends_with_its_reader("sleep 1000 & echo $! > $pid.new; mv $pid.new $pid").await;
+}
+
+/// A command that writes more than anybody reads waits; one that nobody wants any more is ended.
+#[tokio::test]
+async fn a_command_waits_for_its_reader_and_ends_with_it() {
+    check_ends_with_its_reader("echo $$ > $pid; sleep 1000 & while :; do echo yes; done").await;
 }
 
 #[tokio::test]
