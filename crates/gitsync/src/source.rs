@@ -9,6 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of all files of resources together.
 const MANIFEST_BYTES_MAX: u64 = 48 << 20;
+
+/// Bytes of all files beside them together, which are in memory during a look.
+const BESIDE_BYTES_MAX: u64 = 128 << 20;
 /// Bytes of one file of resources, as their reader takes it.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
@@ -237,6 +240,7 @@ impl Reader<'_> {
     ) -> Result<(), GitError> {
         let blobs: BTreeMap<&str, &Blob> =
             listed.iter().map(|it| (it.path.as_str(), &it.blob)).collect();
+        let mut total = 0;
         for (_, document) in &mut found.documents {
             let beside = document.file.rsplit_once('/').map_or("", |(folder, _)| folder);
             for path in named_artifacts(document.object.kind(), &document.value) {
@@ -247,9 +251,13 @@ impl Reader<'_> {
                 let Some(Blob::File { id, size_bytes }) = blobs.get(file.as_str()) else {
                     continue;
                 };
-                if orrery_hub::artifacts::FILE_BYTES_MAX as u64 <= *size_bytes {
+                if (orrery_hub::artifacts::FILE_BYTES_MAX as u64) < *size_bytes {
                     found.problems.push(Problem::of_file(&file, "is too large for an artifact"));
                     continue;
+                }
+                total += size_bytes;
+                if BESIDE_BYTES_MAX < total {
+                    return Err(GitError::TooLarge { bytes_max: BESIDE_BYTES_MAX });
                 }
                 let content = copy.contents(std::slice::from_ref(id)).await?;
                 let content = content.into_iter().next().unwrap_or_default();

@@ -52,3 +52,22 @@ async fn artifacts_are_files_beside_the_resource() {
     })
     .await;
 }
+
+/// Files that are named again and again are read again and again: all of them together have a limit.
+#[tokio::test]
+async fn more_than_fits_into_memory_is_refused() {
+    let (world, repository) = (world().await, Repository::new());
+    let large = "0".repeat(44 << 20);
+    let (a, b, c) = (with_file("a"), with_file("b"), with_file("c"));
+    repository.push(&[
+        ("a.yaml", Some(&a)),
+        ("b.yaml", Some(&b)),
+        ("c.yaml", Some(&c)),
+        ("conf/app.yaml", Some(&large)),
+    ]);
+    apply(&world.hub, &sync("s", &repository.url(), json!({}))).await;
+    let status = until(&world, "s", |it| it.state == "Failing").await;
+    let ready = status.conditions.iter().find(|it| it.r#type == "Ready").unwrap();
+    assert_eq!(ready.reason, "TooLarge", "{ready:?}");
+    assert!(find(&world.hub, "Workload", "a").await.is_none());
+}
