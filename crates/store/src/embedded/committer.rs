@@ -7,7 +7,9 @@ use fjall::{OwnedWriteBatch, PersistMode};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    Shared, directory,
+    Shared,
+    ahead::Ahead,
+    directory,
     format::{self, Kind, Logged, Version},
     options::count,
     sum::Sum,
@@ -52,6 +54,7 @@ pub(super) struct Committer {
     sum: Sum,
     /// What the tables say of some keys. Nobody else writes there.
     known: Heads,
+    ahead: Ahead,
 }
 
 impl Committer {
@@ -63,7 +66,8 @@ impl Committer {
         standing: &Standing,
     ) -> Result<thread::JoinHandle<()>, OpenError> {
         let Standing { head, sum, .. } = *standing;
-        let committer = Self { tables, watermark, shared, head, sum, known: Heads::new() };
+        let ahead = Ahead::new(&tables.path().join(directory::DATA));
+        let committer = Self { tables, watermark, shared, head, sum, known: Heads::new(), ahead };
         thread::Builder::new()
             .name("store-committer".to_owned())
             .spawn(move || committer.run(requests))
@@ -112,6 +116,10 @@ impl Committer {
         let Draft { batches, write, head, sum, heads, .. } = draft;
         if batches.is_empty() {
             return Ok(answers);
+        }
+        if self.ahead.is_short(group.len(), group.iter().map(Request::bytes).sum()) {
+            let _nobody_writes = self.tables.writing();
+            self.ahead.fill();
         }
         self.write(write, head, sum)?;
         if HEADS_KNOWN_MAX < self.known.len() + heads.len() {

@@ -102,7 +102,9 @@ fn advance(tables: &Tables, up_to: Revision) -> Result<bool, Error> {
     }
     let mut batch = tables.batch().durability(Some(PersistMode::SyncData));
     tables.put_compacted(&mut batch, up_to);
+    let writing = tables.writing();
     batch.commit().map_err(|error| failed("move the bound of the history", &error))?;
+    drop(writing);
     tables.set_compacted(up_to);
     Ok(true)
 }
@@ -132,6 +134,7 @@ fn slice(tables: &Tables, after: Revision) -> Result<Slice, Error> {
         batch.remove(&tables.log, row_key);
         done = Slice { removed: done.removed + 1, last: revision };
     }
+    let _writing = tables.writing();
     batch.commit().map_err(|error| failed("remove history", &error))?;
     Ok(done)
 }

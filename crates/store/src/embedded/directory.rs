@@ -31,7 +31,7 @@ use crate::{
 
 const LOCK_FILE: &str = "LOCK";
 const FORMAT_FILE: &str = "FORMAT";
-const DATA: &str = "data";
+pub(super) const DATA: &str = "data";
 const FORMAT_WORD: &str = "orrery-store";
 
 /// A new store begins here. Zero would read as "any revision" in the REST dialect.

@@ -46,6 +46,11 @@ pub(super) fn inspect(data: &Path) -> Result<(), OpenError> {
     }
 }
 
+/// The journal that is written now.
+pub(super) fn newest(data: &Path) -> io::Result<Option<PathBuf>> {
+    Ok(journals(data)?.pop())
+}
+
 fn read(journal: &Path) -> Result<Vec<u8>, OpenError> {
     fs::read(journal).map_err(io_error("read journal", journal))
 }

@@ -18,6 +18,7 @@
 //! When writing fails, whether the disk is full or an fsync failed, what the disk holds is no
 //! longer known: the engine takes no more writes until it was opened again and has recovered.
 
+mod ahead;
 mod committer;
 mod compaction;
 mod directory;

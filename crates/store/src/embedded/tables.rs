@@ -7,6 +7,7 @@ use std::{
 };
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, Readable, Slice};
+use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{EmbeddedOptions, format, sum::Sum};
@@ -31,6 +32,7 @@ pub(super) struct Tables {
     path: PathBuf,
     /// A copy of the row `compacted`, so that opening a watch does not read the disk.
     compacted: AtomicU64,
+    writing: Mutex<()>,
     _lock: File,
     announce: (CancellationToken, DropGuard),
 }
@@ -70,6 +72,7 @@ impl Tables {
             meta: table("meta")?,
             path: path.to_owned(),
             compacted: AtomicU64::new(0),
+            writing: Mutex::default(),
             _lock: lock,
             announce: (announce.clone(), announce.drop_guard()),
             db,
@@ -79,6 +82,11 @@ impl Tables {
     /// The directory of the store.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Held by those who write to the journal beside the committer; and by the committer while nobody may.
+    pub fn writing(&self) -> MutexGuard<'_, ()> {
+        self.writing.lock()
     }
 
     /// Cancelled once the directory can be opened again.
