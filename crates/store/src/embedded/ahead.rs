@@ -8,7 +8,7 @@
 //!   batch batch batch|000000000000000000|............   next: into the zeros
 //!                    ^ written last     ^ the first hole, where more zeros go before it is reached
 //! ```
-//! Zeros are written only over what reads as zeros, and only while nobody else writes: no byte changes its value.
+//! Zeros are written only into holes, and only while nobody else writes: no byte changes its value.
 //! Whatever goes wrong here costs time and nothing else.
 use std::{
     fs::File,
@@ -17,7 +17,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::fs::{SeekFrom, seek};
+use rustix::{
+    fs::{SeekFrom, seek},
+    io::Errno,
+};
 
 use super::journal;
 
@@ -77,24 +80,24 @@ impl Ahead {
             };
         }
         let Some((_, file)) = &self.journal else { return Ok(()) };
-        let length = file.metadata()?.len();
-        let mut at = seek(file, SeekFrom::Hole(0))?;
-        if has_room(file, at)? {
+        let hole = seek(file, SeekFrom::Hole(0))?;
+        if has_room(file, hole)? {
             return Ok(());
         }
-        let end = at.saturating_add(STRIDE).min(length);
-        let mut found = vec![0; PART];
-        while at < end {
+        let end = hole.saturating_add(STRIDE).min(end_of_hole(file, hole)?);
+        for at in (hole..end).step_by(PART) {
             let part = usize::try_from(end - at).unwrap_or(PART).min(PART);
-            file.read_exact_at(&mut found[..part], at)?;
-            // There are file systems that make holes out of zeros that were written.
-            if found[..part] != ZEROS[..part] {
-                return Ok(());
-            }
             file.write_all_at(&ZEROS[..part], at)?;
-            at += part as u64;
         }
         Ok(())
+    }
+}
+
+/// Where something else begins. There are file systems that make holes out of zeros that were written.
+fn end_of_hole(file: &File, hole: u64) -> io::Result<u64> {
+    match seek(file, SeekFrom::Data(hole)) {
+        Err(Errno::NXIO) => Ok(file.metadata()?.len()),
+        found => Ok(found?),
     }
 }
 
