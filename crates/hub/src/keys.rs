@@ -47,7 +47,7 @@ impl Keys {
     }
 
     pub fn object(&self, project_id: &str, name: &str) -> String {
-        format!("{}{}/{name}", self.prefix, or_system(project_id))
+        [&self.prefix, or_system(project_id), "/", name].concat()
     }
 }
 

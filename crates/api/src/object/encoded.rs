@@ -102,17 +102,23 @@ impl Encoded {
 
     /// The object, encoded once.
     pub fn bytes(&self) -> &Bytes {
-        let object = || self.inner.object.get();
-        self.inner.bytes.get_or_init(|| object().map(|it| it.encode().into()).unwrap_or_default())
+        self.inner
+            .bytes
+            .get_or_init(|| self.decoded().map(|it| it.encode().into()).unwrap_or_default())
     }
 
     /// The object, decoded once.
     pub fn object(&self) -> Result<&Object, ObjectError> {
-        if let Some(object) = self.inner.object.get() {
+        if let Some(object) = self.decoded() {
             return Ok(object);
         }
         let object = Object::decode(self.kind(), self.bytes())?;
         Ok(self.inner.object.get_or_init(|| Box::new(object)))
+    }
+
+    /// The object, where somebody has decoded it or it was made of one.
+    pub(super) fn decoded(&self) -> Option<&Object> {
+        self.inner.object.get().map(Box::as_ref)
     }
 
     /// The object, as the caller's own.
@@ -174,7 +180,7 @@ impl Encoded {
     }
 
     fn meta_text(&self, number: u32, of: fn(&Object) -> &str) -> Result<&str, ObjectError> {
-        if let Some(object) = self.inner.object.get() {
+        if let Some(object) = self.decoded() {
             return Ok(of(object));
         }
         match splice::meta_text(self.kind(), self.bytes(), number) {

@@ -33,8 +33,11 @@ impl Object {
 }
 
 impl Encoded {
-    /// Whether it says where it came from. Nothing is decoded for that.
+    /// Whether it says where it came from. Nothing is decoded or encoded for that.
     pub fn has_lineage(&self) -> bool {
+        if let Some(object) = self.decoded() {
+            return object.lineage().is_some();
+        }
         let way = [self.kind().fields.metadata.number(), self.kind().meta.annotations.number()];
         let mut found = false;
         each(self.bytes(), &way, &mut |entry| found |= of_entry(entry, LINEAGE).is_some());

@@ -1,25 +1,55 @@
 //! One attempt to write an object.
 use super::{Admission, revision_of};
+use crate::accessor::Accessor;
 use crate::error::Error;
 use crate::merge;
 use crate::options::{
     Applied, ApplyOptions, DeleteOptions, Merge, ObjectName, Outcome, Part, Precondition,
 };
 use crate::ownership::{self, Manager, Operation};
-use orrery_api::{Object, ObjectError};
+use futures::future::BoxFuture;
+use orrery_api::{Encoded, Object, ObjectError};
 use orrery_store::Revision;
 
+/// How what was admitted is handed on, and in which form it is answered.
+pub(super) type Write<T> =
+    for<'a> fn(&'a dyn Accessor, Object, ApplyOptions) -> BoxFuture<'a, Result<Applied<T>, Error>>;
+
+pub(super) fn as_object(
+    inner: &dyn Accessor,
+    next: Object,
+    options: ApplyOptions,
+) -> BoxFuture<'_, Result<Applied, Error>> {
+    inner.apply(next, options)
+}
+
+/// It is encoded once, for the store and for the answer.
+pub(super) fn as_encoded(
+    inner: &dyn Accessor,
+    next: Object,
+    options: ApplyOptions,
+) -> BoxFuture<'_, Result<Applied<Encoded>, Error>> {
+    inner.apply_encoded(next.into(), options)
+}
+
 impl Admission {
-    pub(super) async fn try_apply(
+    pub(super) async fn try_apply<T>(
         &self,
         given: &Object,
         lineage: Option<&str>,
         options: &ApplyOptions,
-    ) -> Result<Applied, Error> {
+        write: Write<T>,
+    ) -> Result<Applied<T>, Error>
+    where
+        Applied<T>: From<Applied>,
+    {
         let name = ObjectName::of(given);
         let old = self.current(&name).await?;
         self.check_precondition(given, options.precondition, old.as_ref())?;
-        let Some(mut old) = old else { return self.create(given, lineage, options).await };
+        let Some(mut old) = old else {
+            let (next, options) = self.created(given, lineage, options)?;
+            return write(&*self.inner, next, options).await;
+        };
         // Nobody declares where an object came from, so nobody is recorded as its manager.
         let came_from = old.take_lineage();
         let mut next = self.compose(&old, given, options)?;
@@ -30,14 +60,14 @@ impl Admission {
         let at = revision_of(&old)?;
         if next.same(&old) {
             self.hold(&old, at, options).await?;
-            return Ok(Applied { object: old, outcome: Outcome::Unchanged });
+            return Ok(Applied { object: old, outcome: Outcome::Unchanged }.into());
         }
         self.stamp(&mut next, options);
         if next.deletion_timestamp().is_some() && next.finalizers().is_empty() {
-            return self.finish_deletion(name, at, options).await;
+            return self.finish_deletion(name, at, options).await.map(Applied::from);
         }
         let options = ApplyOptions { precondition: Precondition::At(at), ..options.clone() };
-        self.inner.apply(next, options).await
+        write(&*self.inner, next, options).await
     }
 
     /// In a batch, what does not change must at least stay as it is until the commit.
@@ -97,12 +127,12 @@ impl Admission {
         })
     }
 
-    async fn create(
+    fn created(
         &self,
         given: &Object,
         lineage: Option<&str>,
         options: &ApplyOptions,
-    ) -> Result<Applied, Error> {
+    ) -> Result<(Object, ApplyOptions), Error> {
         let mut next = merge::created(given, &uuid::Uuid::new_v4().to_string(), self.clock.now());
         if !options.with_status {
             next.clear_status();
@@ -120,8 +150,7 @@ impl Admission {
         next.set_lineage(lineage.filter(|_| options.include_lineage));
         self.admit(&next, None, options)?;
         self.stamp(&mut next, options);
-        let options = ApplyOptions { precondition: Precondition::Absent, ..options.clone() };
-        self.inner.apply(next, options).await
+        Ok((next, ApplyOptions { precondition: Precondition::Absent, ..options.clone() }))
     }
 
     fn stamp(&self, next: &mut Object, options: &ApplyOptions) {

@@ -50,6 +50,35 @@ impl Admission {
         Self { inner, clock, holds, on_write }
     }
 
+    /// Writes an object that is seen as a whole.
+    async fn apply_whole<T>(
+        &self,
+        mut object: Object,
+        options: ApplyOptions,
+        write: apply::Write<T>,
+    ) -> Result<Applied<T>, Error>
+    where
+        Applied<T>: From<Applied>,
+    {
+        if let Some(on_write) = self.on_write {
+            on_write(&mut object);
+        }
+        let lineage = object.take_lineage();
+        let options = self.check_request(&object, options)?;
+        let span = self.span("apply", object.project(), object.name());
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let trying = self.try_apply(&object, lineage.as_deref(), &options, write);
+            match trying.instrument(span.clone()).await {
+                Err(error) if attempt < ATTEMPTS_MAX && apply::may_retry(&error, &options) => {
+                    tracing::debug!(%error, attempt, "someone else was faster, trying again");
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
     async fn current(&self, name: &ObjectName) -> Result<Option<Object>, Error> {
         match self.inner.get(name.clone().into()).await {
             Ok(object) => Ok(Some(object)),
@@ -92,24 +121,8 @@ impl Accessor for Admission {
         self.inner.list(options).instrument(span).await
     }
 
-    async fn apply(&self, mut object: Object, options: ApplyOptions) -> Result<Applied, Error> {
-        if let Some(on_write) = self.on_write {
-            on_write(&mut object);
-        }
-        let lineage = object.take_lineage();
-        let options = self.check_request(&object, options)?;
-        let span = self.span("apply", object.project(), object.name());
-        let mut attempt = 0;
-        loop {
-            attempt += 1;
-            let trying = self.try_apply(&object, lineage.as_deref(), &options);
-            match trying.instrument(span.clone()).await {
-                Err(error) if attempt < ATTEMPTS_MAX && apply::may_retry(&error, &options) => {
-                    tracing::debug!(%error, attempt, "someone else was faster, trying again");
-                }
-                outcome => return outcome,
-            }
-        }
+    async fn apply(&self, object: Object, options: ApplyOptions) -> Result<Applied, Error> {
+        self.apply_whole(object, options, apply::as_object).await
     }
 
     async fn delete(&self, options: DeleteOptions) -> Result<Deleted, Error> {
@@ -151,7 +164,7 @@ impl Accessor for Admission {
             return Ok(applied);
         }
         let object = given.into_object().map_err(|error| Error::BadRequest(error.to_string()))?;
-        self.apply(object, options).await.map(Applied::from)
+        self.apply_whole(object, options, apply::as_encoded).await
     }
 
     async fn list_encoded(&self, options: ListOptions) -> Result<Page<Encoded>, Error> {
