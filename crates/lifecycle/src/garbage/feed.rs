@@ -19,6 +19,10 @@ use tokio_util::sync::CancellationToken;
 /// of orphans wait for it, and people wait for them.
 const BOOKMARK_INTERVAL: Duration = Duration::from_millis(500);
 
+/// How long an object that came or changed may wait until somebody looks whether it has lost its owners. What follows
+/// from the end of an owner does not wait.
+const LOOK_WITHIN: Duration = Duration::from_millis(250);
+
 pub struct Feed {
     pub hub: Hub,
     pub accessor: Arc<dyn Accessor>,
@@ -119,8 +123,14 @@ impl Feed {
         };
         let name = ObjectName::new(meta.project, meta.name);
         let place = Place { kind: kind.full_name().to_owned(), name };
+        let stays = present && meta.deletion_timestamp.is_none();
         let touched = self.graph.lock().observe(place.clone(), observed);
-        touched.into_iter().for_each(|place| self.queue.add(place));
+        for touched in touched {
+            match stays && touched == place {
+                true => self.queue.add_within(touched, LOOK_WITHIN),
+                false => self.queue.add(touched),
+            }
+        }
         self.reached(&meta.resource_version);
         Ok(Some(place))
     }
