@@ -1,10 +1,11 @@
 //! From an apply to the agents.
 use crate::agents::{Agents, name};
 use crate::server::Server;
-use crate::work::{Running, apply_all, median, ms, replicated, workload};
+use crate::work::{Running, Way, apply_all, median, ms, replicated, workload};
 use orrery_bench::table::Table;
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tokio::time::Instant;
 
 const CHANGES: usize = 200;
@@ -19,7 +20,7 @@ pub async fn one_change(folder: &Path) -> anyhow::Result<()> {
         let server = Server::start(&folder.join(others.to_string())).await?;
         let agents = Agents::connect(&server.url, 10, true).await?;
         let filler = (0..others).map(|n| workload(&format!("other-{n}"), &name(1 + n % 9), 0));
-        apply_all(&server, filler.collect()).await?;
+        apply_all(&server, filler.collect(), Way::Stream).await?;
         let mut client = server.clients(1).await?.remove(0);
         client.apply(workload("changed", &name(0), 0)).await?;
         agents.board.until(|board| &board.delivered, others + 1).await;
@@ -53,33 +54,20 @@ pub async fn many(folder: &Path) -> anyhow::Result<()> {
     ]);
     let peers =
         [(1, "115-147", ""), (100, "119-194", ""), (200, "", "1570"), (1000, "206-231", "9600")];
-    for (count, delivered, running) in peers {
-        let server = Server::start(&folder.join(format!("many-{count}"))).await?;
-        let agents = Agents::connect(&server.url, count, true).await?;
-        let requests =
-            (0..1000).map(|n| workload(&format!("w-{n}"), &name(n % count), 0)).collect();
-        let mut watched = Running::watch(&server).await?;
-        let (begun, cpu) = (Instant::now(), server.process.cpu()?);
-        let all = async {
-            apply_all(&server, requests).await?;
-            agents.board.until(|board| &board.delivered, 1000).await;
-            anyhow::Ok(begun.elapsed())
-        };
-        let running_all = async {
-            watched.until(1000).await?;
-            anyhow::Ok(begun.elapsed())
-        };
-        let (arrived, ran) = tokio::try_join!(all, running_all)?;
-        let cells = ["1,000 workloads".to_owned(), count.to_string(), ms(arrived)];
-        let used = ms(server.process.cpu()? - cpu);
-        let rest = [delivered.to_owned(), ms(ran), running.to_owned(), used];
-        table.row(&[cells.as_slice(), &rest].concat());
+    for (way, words) in [(Way::Stream, "in a stream"), (Way::Calls, "in calls")] {
+        for (count, delivered, running) in peers {
+            let data = folder.join(format!("many-{count}-{words}"));
+            let (arrived, ran, used) = thousand(&data, count, way).await?;
+            let work = format!("1,000 workloads {words}");
+            let cells = [work, count.to_string(), ms(arrived), delivered.to_owned()];
+            table.row(&[cells.as_slice(), &[ms(ran), running.to_owned(), ms(used)]].concat());
+        }
     }
     let server = Server::start(&folder.join("copies")).await?;
     let agents = Agents::connect(&server.url, 1000, true).await?;
     let mut watched = Running::watch(&server).await?;
     let (begun, cpu) = (Instant::now(), server.process.cpu()?);
-    apply_all(&server, vec![replicated("web", 1000)]).await?;
+    apply_all(&server, vec![replicated("web", 1000)], Way::Stream).await?;
     agents.board.until(|board| &board.delivered, 1000).await;
     let arrived = begun.elapsed();
     watched.until(1000).await?;
@@ -89,4 +77,28 @@ pub async fn many(folder: &Path) -> anyhow::Result<()> {
     table.row(&[cells.as_slice(), &rest].concat());
     table.print();
     Ok(())
+}
+
+/// Until a thousand workloads have come to so many agents, until all are said to run, and what the server spent.
+async fn thousand(
+    data: &Path,
+    agents: usize,
+    way: Way,
+) -> anyhow::Result<(Duration, Duration, Duration)> {
+    let server = Server::start(data).await?;
+    let connected = Agents::connect(&server.url, agents, true).await?;
+    let requests = (0..1000).map(|n| workload(&format!("w-{n}"), &name(n % agents), 0)).collect();
+    let mut watched = Running::watch(&server).await?;
+    let (begun, cpu) = (Instant::now(), server.process.cpu()?);
+    let all = async {
+        apply_all(&server, requests, way).await?;
+        connected.board.until(|board| &board.delivered, 1000).await;
+        anyhow::Ok(begun.elapsed())
+    };
+    let running_all = async {
+        watched.until(1000).await?;
+        anyhow::Ok(begun.elapsed())
+    };
+    let (arrived, ran) = tokio::try_join!(all, running_all)?;
+    Ok((arrived, ran, server.process.cpu()? - cpu))
 }

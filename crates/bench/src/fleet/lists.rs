@@ -1,7 +1,7 @@
 //! The command line: lists of workloads, and an apply that waits.
 use crate::agents::{Agents, name};
 use crate::server::Server;
-use crate::work::{apply_all, median, ms, workload};
+use crate::work::{Way, apply_all, median, ms, workload};
 use anyhow::Context as _;
 use orrery_bench::process;
 use orrery_bench::table::Table;
@@ -21,7 +21,7 @@ pub async fn measure(folder: &Path) -> anyhow::Result<()> {
         [(0, "5.6"), (200, "11.5"), (1000, "35"), (5000, "188"), (10_000, "fails"), (20_000, "")];
     for (count, peer) in cases {
         let more = (there..count).map(|n| workload(&format!("w-{n}"), "nowhere", 0)).collect();
-        apply_all(&server, more).await?;
+        apply_all(&server, more, Way::Stream).await?;
         there = count;
         let mut times = Vec::new();
         for _ in 0..TIMES {

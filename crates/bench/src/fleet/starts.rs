@@ -1,6 +1,6 @@
 //! From the start of the process to its first answer.
 use crate::server::Server;
-use crate::work::{apply_all, median, ms, workload};
+use crate::work::{Way, apply_all, median, ms, workload};
 use orrery_bench::table::Table;
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub async fn measure(folder: &Path) -> anyhow::Result<()> {
         let data = folder.join(count.to_string());
         let server = Server::start(&data).await?;
         let requests = (0..count).map(|n| workload(&format!("w-{n}"), "nowhere", 0)).collect();
-        apply_all(&server, requests).await?;
+        apply_all(&server, requests, Way::Stream).await?;
         server.process.stop()?;
         let mut times = Vec::new();
         for _ in 0..TIMES {

@@ -1,7 +1,7 @@
 //! States that agents report, taken in durably.
 use crate::agents::{Agents, connect, name};
 use crate::server::{Client, Server};
-use crate::work::{Running, apply_all, workload};
+use crate::work::{Running, Way, apply_all, workload};
 use futures::StreamExt;
 use orrery_bench::table::Table;
 use orrery_proto::apps::v1::{WorkloadInstance, WorkloadInstanceStatus};
@@ -42,7 +42,7 @@ pub async fn measure(folder: &Path) -> anyhow::Result<()> {
 
 async fn one(server: &Server, idle: usize, watched: bool) -> anyhow::Result<(f64, f64)> {
     let requests = (0..WORKLOADS).map(|n| workload(&format!("w-{n}"), &name(9999), 0)).collect();
-    apply_all(server, requests).await?;
+    apply_all(server, requests, Way::Stream).await?;
     let _idle = Agents::connect(&server.url, idle, false).await?;
     let _watcher = if watched { Some(Running::watch(server).await?) } else { None };
     let (sender, mut incoming) = connect(server.url.clone(), 9999).await?;

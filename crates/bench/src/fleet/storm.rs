@@ -1,7 +1,7 @@
 //! All agents come back at once.
 use crate::agents::{Agents, name};
 use crate::server::Server;
-use crate::work::{apply_all, ms, workload};
+use crate::work::{Way, apply_all, ms, workload};
 use orrery_bench::table::Table;
 use std::path::Path;
 use tokio::time::Instant;
@@ -15,7 +15,7 @@ pub async fn measure(folder: &Path) -> anyhow::Result<()> {
     let mut there = 0;
     for (count, peer) in [(1000, "deadlock at 60 agents"), (10_000, "")] {
         let more = (there..count).map(|n| workload(&format!("w-{n}"), &name(n % AGENTS), 0));
-        apply_all(&server, more.collect()).await?;
+        apply_all(&server, more.collect(), Way::Stream).await?;
         there = count;
         drop(Agents::connect(&server.url, AGENTS, true).await?);
         let begun = Instant::now();

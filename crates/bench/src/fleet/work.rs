@@ -3,11 +3,14 @@ use crate::server::{Client, Server};
 use anyhow::Context as _;
 use futures::StreamExt;
 use orrery_proto::apps::v1::WorkloadInstance;
+use orrery_proto::hub::v1::apply_each_response::Outcome;
 use orrery_proto::hub::v1::watch_response::Type;
-use orrery_proto::hub::v1::{ApplyRequest, Encoding, Resource, WatchRequest, resource::Body};
+use orrery_proto::hub::v1::{
+    ApplyEachRequest, ApplyRequest, Encoding, Resource, WatchRequest, resource::Body,
+};
 use std::time::Duration;
 
-/// Applies under way at once.
+/// Calls under way at once.
 const AT_ONCE: usize = 64;
 
 fn apply(json: String) -> ApplyRequest {
@@ -33,8 +36,45 @@ pub fn replicated(name: &str, replicas: usize) -> ApplyRequest {
     ))
 }
 
-/// Applies all of them, many at once.
-pub async fn apply_all(server: &Server, requests: Vec<ApplyRequest>) -> anyhow::Result<()> {
+/// How many resources are applied.
+#[derive(Clone, Copy)]
+pub enum Way {
+    /// One stream of requests, as programs that have many send them.
+    Stream,
+    /// A call for each, many at once, on eight connections.
+    Calls,
+}
+
+/// Applies all of them.
+pub async fn apply_all(
+    server: &Server,
+    requests: Vec<ApplyRequest>,
+    way: Way,
+) -> anyhow::Result<()> {
+    match way {
+        Way::Stream => apply_stream(server, requests).await,
+        Way::Calls => apply_calls(server, requests).await,
+    }
+}
+
+async fn apply_stream(server: &Server, requests: Vec<ApplyRequest>) -> anyhow::Result<()> {
+    let (mut client, count) = (server.clients(1).await?.remove(0), requests.len());
+    let each = |(id, apply)| ApplyEachRequest { id, apply: Some(apply) };
+    let requests: Vec<_> = (0..).zip(requests).map(each).collect();
+    let mut answers = client.apply_each(futures::stream::iter(requests)).await?.into_inner();
+    let mut applied = 0;
+    while let Some(answer) = answers.message().await? {
+        match answer.outcome {
+            Some(Outcome::Applied(_)) => applied += 1,
+            Some(Outcome::Error(error)) => anyhow::bail!("refused: {}", error.message),
+            None => anyhow::bail!("an answer without an outcome"),
+        }
+    }
+    anyhow::ensure!(applied == count, "{applied} of {count} were answered");
+    Ok(())
+}
+
+async fn apply_calls(server: &Server, requests: Vec<ApplyRequest>) -> anyhow::Result<()> {
     let clients = server.clients(8).await?;
     let applying = requests.into_iter().enumerate().map(|(number, request)| {
         let mut client: Client = clients[number % clients.len()].clone();
