@@ -7,5 +7,6 @@ pub mod etcd;
 pub mod grpc;
 pub mod load;
 pub mod process;
+pub mod server;
 pub mod table;
 pub mod wire;

@@ -1,7 +1,7 @@
 //! From an apply to the agents.
 use crate::agents::{Agents, name};
-use crate::server::Server;
 use crate::work::{Running, Way, apply_all, median, ms, replicated, workload};
+use orrery_bench::server::Server;
 use orrery_bench::table::Table;
 use std::path::Path;
 use std::sync::atomic::Ordering;

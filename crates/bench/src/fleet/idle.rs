@@ -1,6 +1,6 @@
 //! Agents that have nothing to say.
 use crate::agents::Agents;
-use crate::server::Server;
+use orrery_bench::server::Server;
 use orrery_bench::table::Table;
 use std::path::Path;
 use std::time::Duration;

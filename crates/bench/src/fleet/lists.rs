@@ -1,9 +1,9 @@
 //! The command line: lists of workloads, and an apply that waits.
 use crate::agents::{Agents, name};
-use crate::server::Server;
 use crate::work::{Way, apply_all, median, ms, workload};
 use anyhow::Context as _;
 use orrery_bench::process;
+use orrery_bench::server::Server;
 use orrery_bench::table::Table;
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -5,7 +5,6 @@ mod agents;
 mod delivery;
 mod idle;
 mod lists;
-mod server;
 mod starts;
 mod states;
 mod storm;

@@ -1,6 +1,6 @@
 //! From the start of the process to its first answer.
-use crate::server::Server;
 use crate::work::{Way, apply_all, median, ms, workload};
+use orrery_bench::server::Server;
 use orrery_bench::table::Table;
 use std::path::Path;
 

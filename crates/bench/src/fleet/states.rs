@@ -1,8 +1,8 @@
 //! States that agents report, taken in durably.
 use crate::agents::{Agents, connect, name};
-use crate::server::{Client, Server};
 use crate::work::{Running, Way, apply_all, workload};
 use futures::StreamExt;
+use orrery_bench::server::{Client, Server};
 use orrery_bench::table::Table;
 use orrery_proto::apps::v1::{WorkloadInstance, WorkloadInstanceStatus};
 use orrery_proto::fleet::v1::{

@@ -1,7 +1,7 @@
 //! All agents come back at once.
 use crate::agents::{Agents, name};
-use crate::server::Server;
 use crate::work::{Way, apply_all, ms, workload};
+use orrery_bench::server::Server;
 use orrery_bench::table::Table;
 use std::path::Path;
 use tokio::time::Instant;

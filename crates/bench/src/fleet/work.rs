@@ -1,7 +1,7 @@
 //! Workloads to measure with.
-use crate::server::{Client, Server};
 use anyhow::Context as _;
 use futures::StreamExt;
+use orrery_bench::server::{Client, Server};
 use orrery_proto::apps::v1::WorkloadInstance;
 use orrery_proto::hub::v1::apply_each_response::Outcome;
 use orrery_proto::hub::v1::watch_response::Type;

@@ -1,8 +1,8 @@
 //! `cargo xtask bench hub [throughput] [watchers] [scale]`: the hub beside etcd, on the same disk in
 //! the same run.
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
+mod resources;
 mod scale;
-mod server;
 mod throughput;
 mod watchers;
 

@@ -1,8 +1,9 @@
 //! Durable writes and consistent reads.
-use crate::server::{Server, resource, typed_resource};
+use crate::resources::{resource, typed_resource};
 use orrery_bench::grpc::{Client, Streaming};
 use orrery_bench::load::{self, Method, Outcome, Until};
 use orrery_bench::process::Process;
+use orrery_bench::server::Server;
 use orrery_bench::{etcd, table::Table};
 use orrery_proto::hub::v1::apply_each_response::Outcome as EachOutcome;
 use orrery_proto::hub::v1::{

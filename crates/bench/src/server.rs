@@ -1,11 +1,7 @@
 //! Our server as a process of its own, and clients of it.
-use orrery_bench::load::Method;
-use orrery_bench::process::{self, Process};
-use orrery_proto::core::v1::Project;
+use crate::load::Method;
+use crate::process::{self, Process};
 use orrery_proto::hub::v1::hub_client::HubClient;
-use orrery_proto::hub::v1::{ApplyRequest, Encoding, Resource, resource::Body};
-use orrery_proto::meta::v1::ObjectMeta;
-use prost::Message as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -51,35 +47,4 @@ impl Server {
         }
         Ok(clients)
     }
-}
-
-/// A resource with a payload of about this size.
-pub fn resource(name: &str, payload: usize, version: usize) -> ApplyRequest {
-    let filler = "x".repeat(payload);
-    let json = format!(
-        r#"{{"apiVersion":"core.orrery.dev/v1","kind":"Project","metadata":{{"name":"{name}","annotations":{{"payload":"{filler}","version":"{version}"}}}}}}"#
-    );
-    let resource = Resource { body: Some(Body::Json(json)), ..Resource::default() };
-    ApplyRequest {
-        resource: Some(resource),
-        encoding: Encoding::Protobuf.into(),
-        ..ApplyRequest::default()
-    }
-}
-
-/// The same as [`resource`], as a program with its own types sends it.
-pub fn typed_resource(name: &str, payload: usize, version: usize) -> ApplyRequest {
-    let annotations = [("payload", "x".repeat(payload)), ("version", version.to_string())];
-    let metadata = ObjectMeta {
-        name: name.to_owned(),
-        annotations: annotations.map(|(key, value)| (key.to_owned(), value)).into(),
-        ..ObjectMeta::default()
-    };
-    let project = Project { metadata: Some(metadata), ..Project::default() };
-    let resource = Resource {
-        kind: "Project".into(),
-        body: Some(Body::Protobuf(project.encode_to_vec().into())),
-        ..Resource::default()
-    };
-    ApplyRequest { resource: Some(resource), ..ApplyRequest::default() }
 }
