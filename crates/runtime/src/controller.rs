@@ -137,7 +137,8 @@ where
         Ok(())
     }
 
-    /// Begins with what is ready, as far as there is room. When the next key is due, and how many there are.
+    /// Begins with what is ready, as far as there is room. When there will be more to begin with, and how many keys
+    /// there are. While there is no room nothing is waited for but the end of something.
     fn start_ready(
         &self,
         flying: &mut JoinSet<(K, Result<Next, String>)>,
@@ -147,9 +148,10 @@ where
         loop {
             let key = {
                 let mut queue = self.queue.shared.queue.lock();
-                let has_room = flying.len() < self.in_flight_max;
-                let key = has_room.then(|| queue.take(now)).flatten();
-                let Some(key) = key else { return (queue.next_due(), queue.len()) };
+                if self.in_flight_max <= flying.len() {
+                    return (None, queue.len());
+                }
+                let Some(key) = queue.take(now) else { return (queue.next_due(), queue.len()) };
                 key
             };
             let (reconciler, stats) = (self.reconciler.clone(), stats.clone());
@@ -281,6 +283,24 @@ mod tests {
             self.0.send((Instant::now(), key.clone())).await.expect("the test listens");
             Ok(Next::AwaitChange)
         }
+    }
+
+    /// When a key became due while there was no room for it, the controller asked again and again whether it could
+    /// begin, until another ended.
+    #[tokio::test(start_paused = true)]
+    async fn what_is_due_and_has_no_room_is_not_waited_for() {
+        let (seen, _calls) = mpsc::channel(8);
+        let controller = Controller::new("telling", Telling(seen)).at_once(1);
+        controller.queue().add("now".to_owned());
+        controller.queue().add_within("soon".to_owned(), Duration::from_secs(1));
+        let (stats, mut flying) = (Stats::of("telling"), JoinSet::new());
+        assert_eq!(controller.start_ready(&mut flying, &stats), (None, 2));
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert_eq!(controller.start_ready(&mut flying, &stats), (None, 2));
+        let ended = flying.join_next().await.expect("one is under way");
+        controller.finish(ended, &stats);
+        assert_eq!(controller.start_ready(&mut flying, &stats), (None, 1));
+        assert_eq!(flying.len(), 1, "there is room for the other");
     }
 
     #[tokio::test(start_paused = true)]
