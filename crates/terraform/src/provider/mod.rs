@@ -1,0 +1,10 @@
+//! The provider: one handler for each operation, and the server behind it.
+mod changes;
+mod diagnostics;
+mod looking;
+mod server;
+mod service;
+mod settings;
+mod waiting;
+
+pub use service::ProviderService;

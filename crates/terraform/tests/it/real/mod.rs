@@ -1,0 +1,6 @@
+//! The real Terraform, with the provider as it was built, and a server in this process.
+mod harness;
+mod life;
+mod wrong;
+
+use harness::Terraform;
