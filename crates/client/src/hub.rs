@@ -51,7 +51,8 @@ impl Hub {
     }
 
     pub async fn watch(&self, request: hub::WatchRequest) -> Result<Changes, Error> {
-        let stream = self.answer(self.client.clone().watch(self.endpoint.request(request)).await)?;
+        let stream =
+            self.answer(self.client.clone().watch(self.endpoint.request(request)).await)?;
         Ok(Changes { endpoint: self.endpoint.clone(), stream })
     }
 

@@ -28,9 +28,11 @@ use crate::value::MESSAGE_BYTES_MAX;
 use crate::wire::plugin::grpc_broker_server::GrpcBrokerServer;
 use crate::wire::plugin::grpc_controller_server::GrpcControllerServer;
 use crate::wire::plugin::grpc_stdio_server::GrpcStdioServer;
+use crate::wire::tfplugin5::provider_server::ProviderServer as OlderServer;
 use crate::wire::tfplugin6::provider_server::ProviderServer;
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -72,11 +74,16 @@ async fn serve(handshake: Handshake) -> Result<(), Error> {
     let stop = CancellationToken::new();
     let serving = Serving::open(handshake)?;
     serving.tell()?;
-    let provider = ProviderServer::new(ProviderService::new(|name| std::env::var_os(name)))
+    let provider = Arc::new(ProviderService::new(|name| std::env::var_os(name)));
+    let newer = ProviderServer::from_arc(provider.clone())
+        .max_decoding_message_size(MESSAGE_BYTES_MAX)
+        .max_encoding_message_size(MESSAGE_BYTES_MAX);
+    let older = OlderServer::from_arc(provider)
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
         .max_encoding_message_size(MESSAGE_BYTES_MAX);
     tonic::transport::Server::builder()
-        .add_service(provider)
+        .add_service(newer)
+        .add_service(older)
         .add_service(GrpcControllerServer::new(Controller { stop: stop.clone() }))
         .add_service(GrpcStdioServer::new(Stdio { stop: stop.clone() }))
         .add_service(GrpcBrokerServer::new(Broker { stop: stop.clone() }))

@@ -20,6 +20,12 @@ pub mod tfplugin6 {
     }
 }
 
+/// Terraform's protocol 5.
+#[allow(clippy::all, clippy::wildcard_enum_match_arm, missing_docs)]
+pub mod tfplugin5 {
+    tonic::include_proto!("tfplugin5");
+}
+
 /// What every plugin serves.
 #[allow(clippy::all, clippy::wildcard_enum_match_arm, missing_docs)]
 pub mod plugin {

@@ -11,7 +11,7 @@ mod services;
 mod serving;
 mod tls;
 
-pub use handshake::{Handshake, HandshakeError, PROTOCOL};
+pub use handshake::{Handshake, HandshakeError, PROTOCOLS};
 pub use services::{Broker, Controller, Stdio};
 pub use serving::{Serving, ServingError};
 pub use tls::{TlsError, acceptor};

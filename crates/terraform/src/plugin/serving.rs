@@ -44,7 +44,7 @@ impl Serving {
         let folder = folder_in(&usual).map_err(failed)?;
         let socket = folder.path().join("s");
         let listener = UnixListener::bind(&socket).map_err(failed)?;
-        let line = Handshake::line(&socket, certificate.as_ref());
+        let line = Handshake::line(handshake.protocol, &socket, certificate.as_ref());
         Ok(Self { listener, tls, line, _folder: folder })
     }
 

@@ -90,7 +90,9 @@ impl Change<'_> {
             name.id()
         );
         let summary = format!("{} exists already", self.of.kind.kind());
-        self.unchanged(vec![error_at(&Path::of(&["metadata", "name"]), &summary, detail)])
+        let path = Path::of(&["metadata", "name"]);
+        let told = error_at(self.of.style, &path, &summary, detail);
+        self.unchanged(vec![told])
     }
 
     async fn update(self, server: &Server, name: &Name, stop: &CancellationToken) -> Changed {
@@ -194,14 +196,14 @@ fn limit(of: &Value, doing: &str) -> Duration {
 }
 
 /// Timeouts that cannot be read.
-pub fn check_timeouts(config: &Value) -> Vec<Diagnostic> {
+pub fn check_timeouts(of: &ResourceType, config: &Value) -> Vec<Diagnostic> {
     let given = config.get("timeouts").as_map().into_iter().flatten();
     let wrong = given.filter_map(|(doing, value)| {
         let text = value.as_str().filter(|text| duration::parse(text).is_none())?;
         let detail = format!(
             "{text:?} is no duration of at most a week: write \"30s\", \"20m\" or \"1h30m\"."
         );
-        Some(error_at(&Path::of(&["timeouts", doing]), "Not a duration", detail))
+        Some(error_at(of.style, &Path::of(&["timeouts", doing]), "Not a duration", detail))
     });
     wrong.collect()
 }

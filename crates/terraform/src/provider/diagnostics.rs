@@ -1,6 +1,6 @@
 //! What went wrong, for the person at Terraform's end.
 use crate::resource::{Path, Problem, of_violation};
-use crate::schema::ResourceType;
+use crate::schema::{ResourceType, Style};
 use crate::wire::tfplugin6::Diagnostic;
 use crate::wire::tfplugin6::diagnostic::Severity;
 use orrery_client::Error;
@@ -16,13 +16,13 @@ pub fn error(summary: &str, detail: impl Into<String>) -> Diagnostic {
 }
 
 /// An error at a place.
-pub fn error_at(path: &Path, summary: &str, detail: impl Into<String>) -> Diagnostic {
-    Diagnostic { attribute: Some(path.to_place()), ..error(summary, detail) }
+pub fn error_at(style: Style, path: &Path, summary: &str, detail: impl Into<String>) -> Diagnostic {
+    Diagnostic { attribute: Some(path.to_place(style)), ..error(summary, detail) }
 }
 
-pub fn of_problems(problems: Vec<Problem>) -> Vec<Diagnostic> {
+pub fn of_problems(style: Style, problems: Vec<Problem>) -> Vec<Diagnostic> {
     let each = problems.into_iter();
-    each.map(|problem| error_at(&problem.path, &problem.summary, problem.detail)).collect()
+    each.map(|problem| error_at(style, &problem.path, &problem.summary, problem.detail)).collect()
 }
 
 /// Why the server did not do what was asked, with each field that it names at its place.
@@ -41,7 +41,12 @@ pub fn of_error(of: &ResourceType, doing: &str, failure: &Error) -> Vec<Diagnost
     };
     let each = answer.violations.iter().map(|violation| {
         let path = of_violation(of.object(), violation.field.trim_start_matches('.'));
-        error_at(&path, &summary, format!("{}: {}{advice}", violation.field, violation.message))
+        error_at(
+            of.style,
+            &path,
+            &summary,
+            format!("{}: {}{advice}", violation.field, violation.message),
+        )
     });
     each.collect()
 }

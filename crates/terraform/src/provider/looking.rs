@@ -38,6 +38,7 @@ pub async fn data(
             let kind = of.kind.kind();
             let detail = format!("There is no {kind} {name:?} in {}.", place(of, server, config));
             Err(vec![error_at(
+                of.style,
                 &Path::of(&["metadata", "name"]),
                 &format!("No such {kind}"),
                 detail,

@@ -1,23 +1,26 @@
 //! Terraform's protocol 6: decode, decide or ask, encode.
 use super::changes::{Change, check_timeouts};
 use super::diagnostics::{error, of_problems};
+use super::exchange::{give, names, schemas, split, stored, take, take_config};
 use super::looking;
 use super::server::Server;
 use super::settings::{self, Settings};
 use crate::resource::{Private, check, plan};
-use crate::schema::{Catalog, Object, ResourceType, schema};
-use crate::value::{Type, Value, decode, encode, read_state};
+use crate::schema::{Catalog, ResourceType, Style};
+use crate::value::Value;
 use crate::wire::tfplugin6 as wire;
 use crate::wire::tfplugin6::provider_server::Provider;
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
+/// Protocol 6 has both.
+const STYLES: [Style; 2] = [Style::Attributes, Style::Blocks];
+
 type Variables = Box<dyn Fn(&str) -> Option<OsString> + Send + Sync>;
-type Answer<T> = Result<Response<T>, Status>;
+pub(super) type Answer<T> = Result<Response<T>, Status>;
 
 /// The provider. It is configured once, after some questions that need no configuration.
 pub struct ProviderService {
@@ -39,7 +42,7 @@ impl ProviderService {
     }
 
     /// Made when it is first needed: some starts of the provider need none of it.
-    fn catalog(&self) -> Result<&Catalog, Status> {
+    pub(super) fn catalog(&self) -> Result<&Catalog, Status> {
         let made = self.catalog.get_or_init(|| Catalog::build().map_err(|error| error.to_string()));
         made.as_ref().map_err(|problem| Status::internal(problem.clone()))
     }
@@ -71,66 +74,19 @@ impl ProviderService {
         self.server.get()?.as_ref().map(|server| server.settings.project.as_str())
     }
 
-    fn change(&self, request: &wire::ApplyRequest) -> Result<Change<'_>, Status> {
-        let of = self.resource(&request.type_name)?;
+    fn change<'a>(
+        &self,
+        of: &'a ResourceType,
+        request: &wire::ApplyRequest,
+    ) -> Result<Change<'a>, Status> {
         Ok(Change {
             of,
-            prior: read(request.prior_state.as_ref(), of.r#type())?,
-            planned: read(request.planned_state.as_ref(), of.r#type())?,
-            config: read(request.config.as_ref(), of.r#type())?,
+            prior: take(of, request.prior_state.as_ref())?,
+            planned: take(of, request.planned_state.as_ref())?,
+            config: take(of, request.config.as_ref())?,
             private: Private::read(&request.planned_private),
         })
     }
-}
-
-/// What the provider can do beyond the least.
-const CAPABILITIES: wire::ServerCapabilities = wire::ServerCapabilities {
-    plan_destroy: false,
-    get_provider_schema_optional: true,
-    move_resource_state: true,
-};
-
-fn read(value: Option<&wire::DynamicValue>, r#type: &Type) -> Result<Value, Status> {
-    let Some(value) = value else { return Ok(Value::Null) };
-    if value.msgpack.is_empty() && !value.json.is_empty() {
-        let json = serde_json::from_slice(&value.json);
-        let json = json.map_err(|_| Status::invalid_argument("a value is no JSON"))?;
-        return read_state(&json, r#type)
-            .map_err(|error| Status::invalid_argument(error.to_string()));
-    }
-    decode(&value.msgpack, r#type).map_err(|error| Status::invalid_argument(error.to_string()))
-}
-
-fn write(value: &Value) -> Option<wire::DynamicValue> {
-    Some(wire::DynamicValue { msgpack: encode(value), json: Vec::new() })
-}
-
-/// A state as it lies in a file, as one of this version.
-fn stored(raw: Option<&wire::RawState>, of: &ResourceType) -> Result<Value, Vec<wire::Diagnostic>> {
-    let wrong = |detail: String| vec![error("The stored state cannot be read", detail)];
-    let json = raw.map(|raw| raw.json.as_slice()).filter(|json| !json.is_empty());
-    let json = json.ok_or_else(|| {
-        wrong("It is not in JSON; no version of this provider wrote it.".to_owned())
-    })?;
-    let json = serde_json::from_slice(json).map_err(|cause| wrong(cause.to_string()))?;
-    read_state(&json, of.r#type()).map_err(|cause| wrong(cause.to_string()))
-}
-
-fn schemas<'a>(
-    types: impl Iterator<Item = (&'a String, &'a ResourceType)>,
-) -> HashMap<String, wire::Schema> {
-    types.map(|(name, of)| (name.clone(), schema(of.object(), of.description()))).collect()
-}
-
-fn split<T: Default>(outcome: Result<T, Vec<wire::Diagnostic>>) -> (T, Vec<wire::Diagnostic>) {
-    match outcome {
-        Ok(value) => (value, Vec::new()),
-        Err(diagnostics) => (T::default(), diagnostics),
-    }
-}
-
-fn provider_object() -> Object {
-    settings::schema()
 }
 
 #[tonic::async_trait]
@@ -139,37 +95,22 @@ impl Provider for ProviderService {
         &self,
         _: Request<wire::MetadataRequest>,
     ) -> Answer<wire::MetadataResponse> {
-        let catalog = self.catalog()?;
-        let name = |name: &String| wire::metadata_response::TypeName { type_name: name.clone() };
-        Ok(Response::new(wire::MetadataResponse {
-            server_capabilities: Some(CAPABILITIES),
-            diagnostics: Vec::new(),
-            data_sources: catalog.data_sources.keys().map(name).collect(),
-            resources: catalog.resources.keys().map(name).collect(),
-        }))
+        Ok(Response::new(names(self.catalog()?, &STYLES)))
     }
 
     async fn get_provider_schema(
         &self,
         _: Request<wire::SchemaRequest>,
     ) -> Answer<wire::SchemaResponse> {
-        let catalog = self.catalog()?;
-        Ok(Response::new(wire::SchemaResponse {
-            provider: Some(schema(&provider_object(), "Resources of an Orrery server.")),
-            resource_schemas: schemas(catalog.resources.iter()),
-            data_source_schemas: schemas(catalog.data_sources.iter()),
-            diagnostics: Vec::new(),
-            provider_meta: None,
-            server_capabilities: Some(CAPABILITIES),
-        }))
+        Ok(Response::new(schemas(self.catalog()?, &STYLES)))
     }
 
     async fn validate_provider_config(
         &self,
         request: Request<wire::CheckProviderRequest>,
     ) -> Answer<wire::CheckProviderResponse> {
-        let config = read(request.get_ref().config.as_ref(), &provider_object().r#type())?;
-        let diagnostics = of_problems(settings::check(&config));
+        let config = take_config(request.get_ref().config.as_ref())?;
+        let diagnostics = of_problems(Style::Attributes, settings::check(&config));
         Ok(Response::new(wire::CheckProviderResponse { diagnostics }))
     }
 
@@ -179,9 +120,9 @@ impl Provider for ProviderService {
     ) -> Answer<wire::CheckResponse> {
         let request = request.into_inner();
         let of = self.resource(&request.type_name)?;
-        let config = read(request.config.as_ref(), of.r#type())?;
-        let mut diagnostics = of_problems(check(of, &config));
-        diagnostics.extend(check_timeouts(&config));
+        let config = take(of, request.config.as_ref())?;
+        let mut diagnostics = of_problems(of.style, check(of, &config));
+        diagnostics.extend(check_timeouts(of, &config));
         Ok(Response::new(wire::CheckResponse { diagnostics }))
     }
 
@@ -191,7 +132,7 @@ impl Provider for ProviderService {
     ) -> Answer<wire::CheckResponse> {
         let request = request.into_inner();
         let of = self.data_source(&request.type_name)?;
-        read(request.config.as_ref(), of.r#type())?;
+        take(of, request.config.as_ref())?;
         Ok(Response::new(wire::CheckResponse { diagnostics: Vec::new() }))
     }
 
@@ -202,7 +143,7 @@ impl Provider for ProviderService {
         let request = request.into_inner();
         let of = self.resource(&request.type_name)?;
         let (state, diagnostics) =
-            split(stored(request.raw_state.as_ref(), of).map(|state| write(&state)));
+            split(stored(of, request.raw_state.as_ref()).map(|state| give(of, state)));
         Ok(Response::new(wire::UpgradeResponse { upgraded_state: state, diagnostics }))
     }
 
@@ -210,7 +151,7 @@ impl Provider for ProviderService {
         &self,
         request: Request<wire::ConfigureRequest>,
     ) -> Answer<wire::ConfigureResponse> {
-        let config = read(request.get_ref().config.as_ref(), &provider_object().r#type())?;
+        let config = take_config(request.get_ref().config.as_ref())?;
         let settings = match config.has_unknowns() {
             true => Ok(None),
             false => Settings::find(&config, &self.variables).map(Some),
@@ -226,7 +167,7 @@ impl Provider for ProviderService {
                     ));
                 }
             }
-            Err(problem) => diagnostics = of_problems(vec![problem]),
+            Err(problem) => diagnostics = of_problems(Style::Attributes, vec![problem]),
         }
         Ok(Response::new(wire::ConfigureResponse { diagnostics }))
     }
@@ -237,7 +178,7 @@ impl Provider for ProviderService {
     ) -> Answer<wire::ReadResponse> {
         let request = request.into_inner();
         let of = self.resource(&request.type_name)?;
-        let known = read(request.current_state.as_ref(), of.r#type())?;
+        let known = take(of, request.current_state.as_ref())?;
         let private = Private::read(&request.private);
         let found = match self.configured() {
             Ok(server) => looking::read(of, server, &known, &private).await,
@@ -246,7 +187,7 @@ impl Provider for ProviderService {
         let private = Private { imported: false, ..private }.write();
         Ok(Response::new(match found {
             Ok(state) => {
-                wire::ReadResponse { new_state: write(&state), private, diagnostics: Vec::new() }
+                wire::ReadResponse { new_state: give(of, state), private, diagnostics: Vec::new() }
             }
             Err(diagnostics) => wire::ReadResponse {
                 new_state: request.current_state,
@@ -262,16 +203,16 @@ impl Provider for ProviderService {
     ) -> Answer<wire::PlanResponse> {
         let request = request.into_inner();
         let of = self.resource(&request.type_name)?;
-        let config = read(request.config.as_ref(), of.r#type())?;
-        let prior = read(request.prior_state.as_ref(), of.r#type())?;
+        let config = take(of, request.config.as_ref())?;
+        let prior = take(of, request.prior_state.as_ref())?;
         let private = Private::read(&request.prior_private);
         if config.is_null() {
-            let planned_state = write(&Value::Null);
+            let planned_state = give(of, Value::Null);
             return Ok(Response::new(wire::PlanResponse { planned_state, ..<_>::default() }));
         }
         let planned = plan(of.object(), &config, &prior, &private.owned, self.project());
         Ok(Response::new(wire::PlanResponse {
-            planned_state: write(&planned.state),
+            planned_state: give(of, planned.state),
             requires_replace: planned.replaces.iter().map(|path| path.to_wire()).collect(),
             planned_private: private.write(),
             diagnostics: Vec::new(),
@@ -283,7 +224,8 @@ impl Provider for ProviderService {
         request: Request<wire::ApplyRequest>,
     ) -> Answer<wire::ApplyResponse> {
         let request = request.into_inner();
-        let change = self.change(&request)?;
+        let of = self.resource(&request.type_name)?;
+        let change = self.change(of, &request)?;
         let server = match self.configured() {
             Ok(server) => server,
             Err(diagnostics) => {
@@ -293,7 +235,7 @@ impl Provider for ProviderService {
         };
         let changed = Box::pin(change.run(server, &self.stop)).await;
         Ok(Response::new(wire::ApplyResponse {
-            new_state: write(&changed.state),
+            new_state: give(of, changed.state),
             private: changed.private.write(),
             diagnostics: changed.diagnostics,
         }))
@@ -310,7 +252,7 @@ impl Provider for ProviderService {
             server.and_then(|server| looking::imported(of, &server.settings.project, &request.id));
         let private = Private { imported: true, ..Private::default() }.write();
         let (imported_resources, diagnostics) = split(imported.map(|state| {
-            let state = write(&state);
+            let state = give(of, state);
             vec![wire::import_response::Imported { type_name: request.type_name, state, private }]
         }));
         Ok(Response::new(wire::ImportResponse { imported_resources, diagnostics }))
@@ -322,14 +264,19 @@ impl Provider for ProviderService {
     ) -> Answer<wire::MoveResponse> {
         let request = request.into_inner();
         let of = self.resource(&request.target_type_name)?;
-        let moved = if request.source_type_name == request.target_type_name {
-            stored(request.source_state.as_ref(), of).map(|state| write(&state))
-        } else {
-            let detail = format!(
-                "A {} cannot become a {}: they are different kinds.",
-                request.source_type_name, request.target_type_name
-            );
-            Err(vec![error("Cannot move between kinds", detail)])
+        // In whichever style it was written.
+        let source = self.catalog()?.resources.get(&request.source_type_name);
+        let moved = match source.filter(|source| source.kind == of.kind) {
+            Some(source) => {
+                stored(source, request.source_state.as_ref()).map(|state| give(of, state))
+            }
+            None => {
+                let detail = format!(
+                    "A {} cannot become a {}: they are different kinds.",
+                    request.source_type_name, request.target_type_name
+                );
+                Err(vec![error("Cannot move between kinds", detail)])
+            }
         };
         let (target_state, diagnostics) = split(moved);
         let target_private = Private::read(&request.source_private).write();
@@ -342,12 +289,12 @@ impl Provider for ProviderService {
     ) -> Answer<wire::ReadDataResponse> {
         let request = request.into_inner();
         let of = self.data_source(&request.type_name)?;
-        let config = read(request.config.as_ref(), of.r#type())?;
+        let config = take(of, request.config.as_ref())?;
         let found = match self.configured() {
             Ok(server) => looking::data(of, server, &config).await,
             Err(diagnostics) => Err(diagnostics),
         };
-        let (state, diagnostics) = split(found.map(|state| write(&state)));
+        let (state, diagnostics) = split(found.map(|state| give(of, state)));
         Ok(Response::new(wire::ReadDataResponse { state, diagnostics }))
     }
 

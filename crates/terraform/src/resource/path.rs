@@ -1,5 +1,5 @@
 //! Where in a resource something is.
-use crate::schema::{Nesting, Object, Shape};
+use crate::schema::{Nesting, Object, Shape, Style};
 use crate::value::Type;
 use crate::wire::tfplugin6::AttributePath;
 use crate::wire::tfplugin6::attribute_path::Step as WireStep;
@@ -45,10 +45,12 @@ impl Path {
 
     /// For the source line of something that is wrong. Hosts look for blocks along a path, and for the keys of the
     /// value at its end; of an attribute that is an object they find the line of what is in it by its key alone.
-    pub fn to_place(&self) -> AttributePath {
-        let steps = match self.0.as_slice() {
-            [outer, Step::Attribute(inner), ..] => vec![outer.clone(), Step::Key(inner.clone())],
-            short => short.to_vec(),
+    pub fn to_place(&self, style: Style) -> AttributePath {
+        let steps = match (style, self.0.as_slice()) {
+            (Style::Attributes, [outer, Step::Attribute(inner), ..]) => {
+                vec![outer.clone(), Step::Key(inner.clone())]
+            }
+            (Style::Attributes | Style::Blocks, steps) => steps.to_vec(),
         };
         Self(steps).to_wire()
     }

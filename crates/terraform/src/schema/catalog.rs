@@ -1,12 +1,13 @@
 //! Every resource type of the provider, by its name.
-use super::{Object, data_source, resource};
-use crate::value::Type;
+use super::{Object, Style, blocks, data_source, resource};
+use crate::value::{Type, Value};
 use orrery_api::{Kind, Scheme, SchemeError};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-/// What the names of types begin with.
+/// What the names of types begin with, and those of the older style.
 const PREFIX: &str = "orrery";
+const CLASSIC: &str = "orrery_classic";
 
 /// The kinds that this build knows, under Terraform's names.
 pub struct Catalog {
@@ -18,6 +19,7 @@ pub struct Catalog {
 pub struct ResourceType {
     pub name: String,
     pub kind: Arc<Kind>,
+    pub style: Style,
     make: fn(&Kind) -> Object,
     object: OnceLock<(Object, Type)>,
 }
@@ -40,11 +42,15 @@ impl Catalog {
 
     fn of(scheme: &Scheme) -> Self {
         let (mut resources, mut data_sources) = (BTreeMap::new(), BTreeMap::new());
-        for kind in scheme.kinds() {
-            let name = type_name(scheme, kind);
+        let styles = [(PREFIX, Style::Attributes), (CLASSIC, Style::Blocks)];
+        for (kind, (prefix, style)) in
+            scheme.kinds().flat_map(|kind| styles.map(|style| (kind, style)))
+        {
+            let name = type_name(scheme, prefix, kind);
             let entry = |make| ResourceType {
                 name: name.clone(),
                 kind: kind.clone(),
+                style,
                 make,
                 object: OnceLock::new(),
             };
@@ -75,6 +81,22 @@ impl ResourceType {
         })
     }
 
+    /// A value of the host's, as the provider works with it.
+    pub fn taken(&self, value: Value) -> Value {
+        match self.style {
+            Style::Attributes => value,
+            Style::Blocks => blocks::taken(self.object(), value),
+        }
+    }
+
+    /// A value of the provider's, as the host expects it.
+    pub fn given(&self, value: Value) -> Value {
+        match self.style {
+            Style::Attributes => value,
+            Style::Blocks => blocks::given(self.object(), value),
+        }
+    }
+
     /// What the kind is for.
     pub fn description(&self) -> &str {
         &self.kind.schema().root().doc
@@ -88,11 +110,11 @@ impl ResourceType {
 }
 
 /// `orrery_machine_class`; with its group where two groups have a kind of one name.
-fn type_name(scheme: &Scheme, kind: &Kind) -> String {
+fn type_name(scheme: &Scheme, prefix: &str, kind: &Kind) -> String {
     let shared = scheme.kinds().filter(|other| other.kind() == kind.kind()).count() > 1;
     let group = kind.group().split('.').next().unwrap_or_default();
     let name = snake(kind.kind());
-    if shared { format!("{PREFIX}_{}_{name}", snake(group)) } else { format!("{PREFIX}_{name}") }
+    if shared { format!("{prefix}_{}_{name}", snake(group)) } else { format!("{prefix}_{name}") }
 }
 
 /// `HTTPRouteGroup` as `http_route_group`.

@@ -8,6 +8,7 @@
 //!
 //! Nothing is flattened: a message is a nested object, each branch of a choice an object of its own, a list whose
 //! items have keys a set.
+mod blocks;
 mod catalog;
 mod kind;
 mod wire;
@@ -15,12 +16,22 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+pub use blocks::{given as blocks_of, taken as attributes_of};
 pub use catalog::{Catalog, ResourceType};
 pub use kind::{data_source, resource};
 pub use wire::schema;
 
 use crate::value::{Type, Value};
 use std::collections::BTreeMap;
+
+/// How what is nested is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// As attributes, `spec = { ... }`: only protocol 6 has them.
+    Attributes,
+    /// As blocks, `spec { ... }`: the older style, which both protocols have.
+    Blocks,
+}
 
 /// Attributes, and the choices between them.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -40,7 +40,8 @@ pub async fn set(
 ) -> Result<(), String> {
     object["metadata"]["name"] = json!(name);
     object["metadata"]["project"] = json!("default");
-    object["apiVersion"] = json!("apps.orrery.dev/v1");
+    let group = if kind == "Workload" { "apps" } else { "infra" };
+    object["apiVersion"] = json!(format!("{group}.orrery.dev/v1"));
     object["kind"] = json!(kind);
     let resource = Resource {
         kind: kind.to_owned(),

@@ -201,6 +201,19 @@ proptest! {
     }
 }
 
+proptest! {
+    /// Blocks say the same as attributes, but for collections that are empty.
+    ///
+    /// proves: HUB-21
+    #[test]
+    fn blocks_are_attributes_in_another_style((of, config) in configured()) {
+        let blocks = crate::schema::blocks_of(of.object(), config.clone());
+        let back = crate::schema::attributes_of(of.object(), blocks.clone());
+        prop_assert_eq!(crate::schema::blocks_of(of.object(), back.clone()), blocks);
+        prop_assert_eq!(crate::schema::attributes_of(of.object(), config), back);
+    }
+}
+
 /// Whether everything that a configuration sets is planned like that.
 fn said(object: &Object, config: &Value, planned: &Value) -> bool {
     object.attributes.iter().all(|attribute| {

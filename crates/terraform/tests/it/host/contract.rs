@@ -3,10 +3,12 @@ use super::process::without_a_host;
 use super::schema::type_of;
 use super::{Certificate, Host};
 use crate::server::get;
+use orrery_pki::{ADMINS, BearerToken, IssueRequest, Role, TlsFiles};
 use orrery_terraform::value::{Type, Value, decode, encode, read_state};
 use orrery_terraform::wire::tfplugin6 as wire;
 use orrery_terraform::wire::tfplugin6::provider_client::ProviderClient;
-use orrery_testkit::world::{SOON, World};
+use orrery_testkit::agent::FakeAgent;
+use orrery_testkit::world::{SOON, World, WorldOptions};
 use serde_json::{Value as Json, json};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -74,11 +76,15 @@ fn wired(value: &Value) -> Option<wire::DynamicValue> {
 
 impl Resources {
     async fn configured(host: &Host, world: &World, name: &'static str) -> Self {
+        Self::configured_with(host, &json!({"server": world.url}), name).await
+    }
+
+    async fn configured_with(host: &Host, config: &Json, name: &'static str) -> Self {
         let mut provider = host.provider().await;
         let schemas =
             provider.get_provider_schema(wire::SchemaRequest {}).await.unwrap().into_inner();
         let own = type_of(&schemas.provider.unwrap());
-        let config = read_state(&json!({"server": world.url}), &own).unwrap();
+        let config = read_state(config, &own).unwrap();
         let request = wire::ConfigureRequest { config: wired(&config), ..<_>::default() };
         let answer = provider.configure_provider(request).await.unwrap().into_inner();
         assert_eq!(answer.diagnostics, []);
@@ -243,6 +249,72 @@ async fn a_wait_is_ended_by_the_host() {
     let (state, _, trouble) = applied;
     assert!(trouble[0].detail.contains("interrupted"), "{trouble:?}");
     keeps(&plan.state, &state);
+}
+
+/// proves: HUB-19
+#[tokio::test]
+async fn an_apply_ends_when_the_resource_is_ready() {
+    let world = World::start().await;
+    world.project("default").await;
+    let mut agent = FakeAgent::connect(&world.endpoint(None), "n1").await.unwrap();
+    let host = Host::start().await;
+    let mut workloads = Resources::configured(&host, &world, "orrery_workload").await;
+    let config = workloads.value(&web(json!(["1"]), true));
+    let plan = workloads.plan(&Value::Null, &[], &config).await;
+    let running = async {
+        let copy = agent.assignment().await;
+        agent.report(&copy.id, "Running", copy.generation).await;
+    };
+    let (applied, ()) = tokio::join!(workloads.apply(&Value::Null, &plan, &config), running);
+    let (state, _, trouble) = applied;
+    assert_eq!(trouble, []);
+    assert_eq!(state.at(&["status", "state"]), &Value::text("Running"));
+}
+
+/// With a certificate and with a token; without either it is refused.
+///
+/// proves: HUB-19
+#[tokio::test]
+async fn servers_with_tls_are_shown_who_asks() {
+    let mut options = WorldOptions::default();
+    options.identity.own = true;
+    let world = World::start_with(options).await;
+    let folder = tempfile::tempdir().unwrap();
+    let files = TlsFiles::in_folder(folder.path());
+    let request = IssueRequest::new(Role::User, "robot").group(ADMINS);
+    let issued = world.identities.issue(&request, Duration::from_secs(3600)).unwrap();
+    files.write(issued.root_pem(), issued.certificate_pem(), Some(issued.key_pem())).unwrap();
+    let [root, certificate, key] = [files.root, files.certificate, files.key].map(Option::unwrap);
+
+    let token = BearerToken::generate("robot");
+    let projects = json!({
+        "server": world.url, "root": root, "certificate": certificate, "key": key,
+    });
+    let host = Host::start().await;
+    let mut tokens = Resources::configured_with(&host, &projects, "orrery_access_token").await;
+    let spec =
+        json!({"user": "robot", "groups": [ADMINS], "secret_hash": token.hash().to_string()});
+    let config = tokens.value(&json!({"metadata": {"name": "robot"}, "spec": spec}));
+    let plan = tokens.plan(&Value::Null, &[], &config).await;
+    let (state, private, trouble) = tokens.apply(&Value::Null, &plan, &config).await;
+    assert_eq!(trouble, []);
+
+    let other = Host::start().await;
+    let shown = json!({"server": world.url, "root": root, "token": &*token.to_text()});
+    let mut shown = Resources::configured_with(&other, &shown, "orrery_access_token").await;
+    assert_eq!(shown.refresh(&state, &private).await.get("id"), &Value::text("robot"));
+
+    let third = Host::start().await;
+    let nobody = json!({"server": world.url, "root": root, "token": "nobody.at-all"});
+    let mut nobody = Resources::configured_with(&third, &nobody, "orrery_access_token").await;
+    let request = wire::ReadRequest {
+        type_name: nobody.name.into(),
+        current_state: wired(&state),
+        private: Vec::new(),
+    };
+    let answer = nobody.provider.read_resource(request).await.unwrap().into_inner();
+    assert!(answer.diagnostics[0].detail.contains("refused"), "{:?}", answer.diagnostics);
+    assert_eq!(nobody.read(answer.new_state), state, "what cannot be read is not forgotten");
 }
 
 /// State of another provider of the same types is taken over; a kind never becomes another.

@@ -11,6 +11,8 @@ const PROVIDER: &str = env!("CARGO_BIN_EXE_terraform-provider-orrery");
 /// A folder of Terraform's, beside a server.
 pub struct Terraform {
     pub world: World,
+    /// The version of the protocol that the provider is asked for.
+    pub protocol: &'static str,
     folder: TempDir,
     program: PathBuf,
 }
@@ -51,17 +53,31 @@ fn terraform() -> PathBuf {
     found.expect("terraform is on PATH; cargo xtask test leaves these tests out, and says so, where it is not")
 }
 
+/// What the tutorial tells to write, with the folder of the built provider in the place of `folder`.
+fn overrides(folder: &str) -> String {
+    let written = document()
+        .split("<<END\n")
+        .nth(1)
+        .and_then(|rest| rest.split("END\n").next().map(str::to_owned));
+    let written = written.expect("the tutorial has a configuration of the command line");
+    assert!(written.contains(folder), "{written}");
+    written.replace(folder, Path::new(PROVIDER).parent().unwrap().to_str().unwrap())
+}
+
+/// The tutorial.
+pub fn document() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/terraform.md");
+    std::fs::read_to_string(path).unwrap()
+}
+
 impl Terraform {
     pub async fn start() -> Self {
         let world = World::start().await;
         world.project("default").await;
         let folder = tempfile::tempdir().unwrap();
-        let provider = Path::new(PROVIDER).parent().unwrap().display();
-        let overrides = format!(
-            "provider_installation {{\n  dev_overrides {{\n    \"registry.terraform.io/orrery/orrery\" = \"{provider}\"\n  }}\n  direct {{}}\n}}\n"
-        );
-        std::fs::write(folder.path().join("cli.tfrc"), overrides).unwrap();
-        Self { world, folder, program: terraform() }
+        let made = Self { world, protocol: "6", folder, program: terraform() };
+        made.file(".terraformrc", &overrides("$PWD/target/release"));
+        made
     }
 
     /// Writes the configuration: the provider, and these resources after it. The first line of `resources` is
@@ -87,8 +103,9 @@ impl Terraform {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.folder.path())
-            .env("TF_CLI_CONFIG_FILE", self.folder.path().join("cli.tfrc"))
+            .env("ORRERY_SERVER", &self.world.url)
             .env("CHECKPOINT_DISABLE", "1")
+            .env("ORRERY_TERRAFORM_PROTOCOL", self.protocol)
             .env("TF_IN_AUTOMATION", "1")
             .env("TF_CLI_ARGS", "-no-color")
             .stdin(Stdio::null())

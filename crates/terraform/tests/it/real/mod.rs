@@ -1,4 +1,6 @@
 //! The real Terraform, with the provider as it was built, and a server in this process.
+mod classic;
+mod documents;
 mod harness;
 mod life;
 mod wrong;

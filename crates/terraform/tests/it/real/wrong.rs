@@ -1,6 +1,7 @@
 //! What goes wrong, and what is said of it.
 use super::Terraform;
-use crate::server::get;
+use crate::server::{get, set};
+use serde_json::json;
 
 fn web(runtime: &str) -> String {
     format!(
@@ -48,6 +49,32 @@ async fn a_deadline_ends_a_wait_and_keeps_the_state() {
     assert_eq!(get(&terraform.world, "Workload", "web").await, None);
 }
 
+/// A deletion waits for those who must act first, and says who they are.
+///
+/// proves: HUB-19
+#[tokio::test]
+async fn a_deletion_that_is_held_up_names_who_holds_it() {
+    let terraform = Terraform::start().await;
+    let class = "resource \"orrery_machine_class\" \"c\" {\n  metadata = { name = \"c\" }\n  spec = { provider = \"qemu\" }\n  timeouts = { delete = \"1s\" }\n}\n";
+    terraform.write(class);
+    terraform.apply().await.well();
+    let held = |holders: &[&str]| json!({"metadata": {"finalizers": holders}});
+    set(&terraform.world, "MachineClass", "c", held(&["test.dev/hold"]), false).await.expect("new");
+    terraform.destroy().await.refused(&[
+        "is not gone yet",
+        "held by test.dev/hold",
+        "timeouts.delete",
+    ]);
+    let state = terraform.run(&["state", "list"]).await.well();
+    assert!(state.contains("orrery_machine_class.c"), "{state}");
+    let destroying = terraform.destroy();
+    let letting_go = set(&terraform.world, "MachineClass", "c", held(&[]), false);
+    let (destroyed, let_go) = tokio::join!(destroying, letting_go);
+    let_go.expect("it is theirs");
+    destroyed.well();
+    assert_eq!(get(&terraform.world, "MachineClass", "c").await, None);
+}
+
 /// proves: HUB-19
 #[tokio::test]
 async fn servers_that_cannot_be_reached_are_named() {
@@ -92,6 +119,6 @@ async fn secrets_are_sensitive_and_settle() {
     terraform.apply().await.well();
     terraform.is_settled().await;
     let found = get(&terraform.world, "Secret", "db").await.expect("it is there");
-    assert_eq!(found["spec"]["data"]["password"], serde_json::json!("aHVudGVyMw=="));
-    assert_eq!(found["spec"]["data"]["raw"], serde_json::json!("AQI="));
+    assert_eq!(found["spec"]["data"]["password"], json!("aHVudGVyMw=="));
+    assert_eq!(found["spec"]["data"]["raw"], json!("AQI="));
 }
