@@ -18,7 +18,7 @@ pub fn plain_to_json(value: &Value, form: Form) -> Option<Json> {
         (Value::String(text), _) => Some(Json::String(text.clone())),
         // A number that does not fit goes on as text, and is refused with the name of its field.
         (Value::Number(number), _) => {
-            Some(number.to_json().map_or_else(|| Json::String(format!("{number:?}")), Json::Number))
+            Some(number.to_json().map_or_else(|| Json::String(number.to_string()), Json::Number))
         }
         (Value::List(items), _) => {
             Some(items.iter().map(|item| plain_to_json(item, form).unwrap_or(Json::Null)).collect())

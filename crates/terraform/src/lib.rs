@@ -22,7 +22,7 @@ pub mod schema;
 pub mod value;
 pub mod wire;
 
-use crate::plugin::{Broker, Controller, Handshake, Serving, ServingError, Stdio};
+use crate::plugin::{Broker, Controller, Handshake, Parent, Serving, ServingError, Stdio};
 use crate::provider::ProviderService;
 use crate::value::MESSAGE_BYTES_MAX;
 use crate::wire::plugin::grpc_broker_server::GrpcBrokerServer;
@@ -73,6 +73,7 @@ async fn serve(handshake: Handshake) -> Result<(), Error> {
     let _ignored = signal(SignalKind::interrupt()).map_err(Error::Runtime)?;
     let stop = CancellationToken::new();
     let serving = Serving::open(handshake)?;
+    let host = Parent::find();
     serving.tell()?;
     let provider = Arc::new(ProviderService::new(|name| std::env::var_os(name)));
     let newer = ProviderServer::from_arc(provider.clone())
@@ -87,7 +88,15 @@ async fn serve(handshake: Handshake) -> Result<(), Error> {
         .add_service(GrpcControllerServer::new(Controller { stop: stop.clone() }))
         .add_service(GrpcStdioServer::new(Stdio { stop: stop.clone() }))
         .add_service(GrpcBrokerServer::new(Broker { stop: stop.clone() }))
-        .serve_with_incoming_shutdown(serving.connections(), stop.cancelled_owned())
+        .serve_with_incoming_shutdown(serving.connections(), until(stop, host))
         .await?;
     Ok(())
+}
+
+/// The host is done with us, or is no more.
+async fn until(stop: CancellationToken, host: Parent) {
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = host.gone() => stop.cancel(),
+    }
 }

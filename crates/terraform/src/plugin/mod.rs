@@ -7,11 +7,13 @@
 //!   host ==mutual TLS over the socket, gRPC=================> services
 //! ```
 mod handshake;
+mod parent;
 mod services;
 mod serving;
 mod tls;
 
 pub use handshake::{Handshake, HandshakeError, PROTOCOLS};
+pub use parent::Parent;
 pub use services::{Broker, Controller, Stdio};
 pub use serving::{Serving, ServingError};
 pub use tls::{TlsError, acceptor};

@@ -37,8 +37,9 @@ impl Change<'_> {
         let subject = if self.planned.is_null() { &self.prior } else { &self.planned };
         let (project, name) =
             (subject.at(&["metadata", "project"]), subject.at(&["metadata", "name"]));
-        let (project, name) =
-            (project.as_str().unwrap_or_default(), name.as_str().unwrap_or_default());
+        // The project may have been unknown when it was planned.
+        let project = project.as_str().unwrap_or(&server.settings.project);
+        let name = name.as_str().unwrap_or_default();
         let named = server.name(self.of, project, name).await;
         let name = match named {
             Ok(name) => name,
@@ -62,6 +63,9 @@ impl Change<'_> {
     async fn create(self, server: &Server, name: &Name, stop: &CancellationToken) -> Changed {
         match server.get(name).await {
             Ok(None) => {}
+            Ok(Some(there)) if is_going(&there) => {
+                return self.unchanged(vec![going(name)]);
+            }
             Ok(Some(_)) => return self.occupied(name),
             Err(failure) => {
                 let told = refused(self.of, &format!("look for {name}"), &failure);
@@ -121,7 +125,10 @@ impl Change<'_> {
     ) -> Changed {
         let private = Private { owned: owned(self.of.object(), &self.config), imported: false };
         let (mut newest, mut diagnostics) = (object, Vec::new());
-        if self.config.get("wait_for_ready").as_bool() != Some(false) {
+        if is_going(&newest) {
+            // It took the change, and takes it along.
+            diagnostics.push(going(name));
+        } else if self.config.get("wait_for_ready").as_bool() != Some(false) {
             let judge = |object: Option<&Json>| match object {
                 Some(object) => ready(object, self.of.reports()),
                 None => Verdict::Hopeless("it was deleted while it was waited for".to_owned()),
@@ -163,6 +170,15 @@ impl Change<'_> {
         }
         Changed { state: Value::Null, private: Private::default(), diagnostics: Vec::new() }
     }
+}
+
+fn is_going(object: &Json) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
+}
+
+fn going(name: &Name) -> Diagnostic {
+    let detail = format!("{name} is being deleted. Wait until it is gone, then apply again.");
+    error("The resource is being deleted", detail)
 }
 
 /// An object of the server as state.

@@ -148,8 +148,12 @@ impl Server {
         };
         match self.hub().await?.0.delete(request).await.map_err(ServerError::from) {
             Ok(response) => Ok(response.gone),
-            // Another one of its name is not ours to delete.
-            Err(error) if matches!(error.reason(), "NotFound" | "Conflict") => Ok(true),
+            Err(error) if error.reason() == "NotFound" => Ok(true),
+            Err(error) if error.reason() == "Conflict" => match self.get(name).await? {
+                Some(found) if found["metadata"]["uid"] == uid => Err(error),
+                // Another one of its name is not ours to delete.
+                Some(_) | None => Ok(true),
+            },
             Err(error) => Err(error),
         }
     }

@@ -110,7 +110,7 @@ impl Provider for ProviderService {
         request: Request<wire::CheckProviderRequest>,
     ) -> Answer<wire::CheckProviderResponse> {
         let config = take_config(request.get_ref().config.as_ref())?;
-        let diagnostics = of_problems(Style::Attributes, settings::check(&config));
+        let diagnostics = of_problems(Style::Attributes, settings::check(&config, &self.variables));
         Ok(Response::new(wire::CheckProviderResponse { diagnostics }))
     }
 

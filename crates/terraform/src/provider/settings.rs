@@ -1,4 +1,7 @@
 //! The provider's configuration: the same words that the command line takes, its variables and its contexts.
+#[cfg(test)]
+mod tests;
+
 use crate::resource::{Path, Problem};
 use crate::schema::{Attribute, Form, Mode, Object, Shape};
 use crate::value::{Type, Value};
@@ -78,9 +81,10 @@ fn attribute(name: &str, r#type: Type, description: String, sensitive: bool) -> 
     }
 }
 
-/// What is wrong with a configuration as it stands, whatever files and variables there are.
-pub fn check(config: &Value) -> Vec<Problem> {
+/// What is wrong with a configuration as it stands, whatever files there are.
+pub fn check(config: &Value, variable: impl Fn(&str) -> Option<OsString>) -> Vec<Problem> {
     let set = |name: &str| !config.get(name).is_null();
+    let said = Said { config, variable };
     let mut found = Vec::new();
     let beside = [("token", "token_file"), ("token", "certificate"), ("token_file", "certificate")];
     for (one, other) in beside.into_iter().filter(|(one, other)| set(one) && set(other)) {
@@ -89,7 +93,7 @@ pub fn check(config: &Value) -> Vec<Problem> {
         found.push(problem(one, detail));
     }
     for (one, other) in [("certificate", "key"), ("key", "certificate")] {
-        if set(one) && !set(other) {
+        if set(one) && !set(other) && said.text(other).is_none() {
             found.push(problem(one, format!("{one:?} needs {other:?} beside it.")));
         }
     }

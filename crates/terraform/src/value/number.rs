@@ -65,3 +65,13 @@ impl Number {
         }
     }
 }
+
+impl std::fmt::Display for Number {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Integer(integer) => integer.fmt(f),
+            Self::Float(float) => float.fmt(f),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}

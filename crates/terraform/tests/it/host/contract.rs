@@ -56,6 +56,19 @@ async fn only_the_host_that_started_it_is_let_in() {
     assert!(status.success(), "{said}");
 }
 
+/// A host that was killed cannot ask the provider to end.
+#[tokio::test]
+async fn a_provider_ends_with_its_host() {
+    let socket = Host::killed().await;
+    timeout(SOON, async {
+        while socket.exists() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+    .expect("it ends, and takes its socket along");
+}
+
 /// A resource type, and how the host speaks of it.
 struct Resources {
     provider: ProviderClient<Channel>,
@@ -266,6 +279,35 @@ async fn an_apply_ends_when_the_resource_is_ready() {
         agent.report(&copy.id, "Running", copy.generation).await;
     };
     let (applied, ()) = tokio::join!(workloads.apply(&Value::Null, &plan, &config), running);
+    let (state, _, trouble) = applied;
+    assert_eq!(trouble, []);
+    assert_eq!(state.at(&["status", "state"]), &Value::text("Running"));
+}
+
+/// proves: HUB-19
+#[tokio::test]
+async fn a_wait_goes_on_when_the_server_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let world = World::start_at(([127, 0, 0, 1], 0).into(), &store).await;
+    world.project("default").await;
+    let address = world.url.trim_start_matches("http://").parse().unwrap();
+    let host = Host::start().await;
+    let mut workloads = Resources::configured(&host, &world, "orrery_workload").await;
+    let config = workloads.value(&web(json!(["1"]), true));
+    let plan = workloads.plan(&Value::Null, &[], &config).await;
+    let restarting = async {
+        while get(&world, "Workload", "web").await.is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        world.stop().await;
+        let world = World::start_at(address, &store).await;
+        let mut agent = FakeAgent::connect(&world.endpoint(None), "n1").await.unwrap();
+        let copy = agent.assignment().await;
+        agent.report(&copy.id, "Running", copy.generation).await;
+        (world, agent)
+    };
+    let (applied, _kept) = tokio::join!(workloads.apply(&Value::Null, &plan, &config), restarting);
     let (state, _, trouble) = applied;
     assert_eq!(trouble, []);
     assert_eq!(state.at(&["status", "state"]), &Value::text("Running"));

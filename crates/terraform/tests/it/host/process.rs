@@ -36,6 +36,12 @@ pub async fn without_a_host() -> (ExitStatus, String) {
     (output.status, String::from_utf8(output.stderr).unwrap())
 }
 
+/// The one line that a provider says.
+async fn line(child: &mut Child) -> String {
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    timeout(SOON, lines.next_line()).await.expect("a line soon").unwrap().expect("a line")
+}
+
 impl Host {
     /// Starts the provider, and reads its line.
     pub async fn start() -> Self {
@@ -60,6 +66,21 @@ impl Host {
         use base64::Engine as _;
         let der = base64::engine::general_purpose::STANDARD_NO_PAD.decode(shown).unwrap();
         Self { child, certificate, socket: socket.into(), provider: der.into() }
+    }
+
+    /// Starts the provider from a host that is killed at once, and returns its socket.
+    pub async fn killed() -> PathBuf {
+        let mut host = Command::new("sh")
+            .args(["-c", "\"$0\" & wait", PROVIDER])
+            .env_clear()
+            .env("TF_PLUGIN_MAGIC_COOKIE", COOKIE)
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let line = line(&mut host).await;
+        host.kill().await.unwrap();
+        line.split('|').nth(3).unwrap().into()
     }
 
     /// Connects as whoever has this certificate.
