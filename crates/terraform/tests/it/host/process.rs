@@ -74,7 +74,9 @@ impl Host {
             .args(["-c", "\"$0\" & wait", PROVIDER])
             .env_clear()
             .env("TF_PLUGIN_MAGIC_COOKIE", COOKIE)
+            .stdin(Stdio::null())
             .stdout(Stdio::piped())
+            .stderr(Stdio::null())
             .kill_on_drop(true)
             .spawn()
             .unwrap();

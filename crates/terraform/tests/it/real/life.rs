@@ -210,3 +210,58 @@ output "policy" { value = data.orrery_workload.web.spec.restart_policy }
         .await
         .refused(&["There is no Workload \"no\" in project \"default\"", "look.tf line 2"]);
 }
+
+/// What one resource learns from the server is what another is made of: known only after an apply, in lists, sets,
+/// maps and opaque data.
+#[tokio::test]
+async fn resources_are_made_of_what_others_learn() {
+    let terraform = Terraform::start().await;
+    let linked = r#"
+resource "orrery_project" "p" {
+  metadata = { name = "p" }
+}
+locals { uid = orrery_project.p.metadata.uid }
+resource "orrery_workload" "w" {
+  metadata = { name = "w", project = orrery_project.p.id, annotations = { "made-for" = local.uid } }
+  spec = {
+    process   = { command = "sleep", args = [local.uid, "5"], env = { UID = local.uid } }
+    placement = { nodes = ["n-${substr(local.uid, 0, 4)}"] }
+    files     = [{ path = "uid", text = local.uid }, { path = "plain", text = "x", mode = "0644" }]
+  }
+  wait_for_ready = false
+}
+resource "orrery_machine_class" "c" {
+  metadata = { name = "c", project = orrery_project.p.metadata.name }
+  spec     = { provider = "qemu", provider_spec = { owner = local.uid, n = 1 } }
+}
+"#;
+    terraform.write(linked);
+    terraform.apply().await.well();
+    terraform.is_settled().await;
+    terraform.write(&linked.replace("\"5\"", "\"6\""));
+    let wanted = terraform.wants().await;
+    assert!(wanted.contains("0 to add, 1 to change, 0 to destroy"), "{wanted}");
+    terraform.apply().await.well();
+    terraform.is_settled().await;
+    terraform.destroy().await.well();
+}
+
+/// Terraform writes the configuration of what is imported, and that is all that is to say of it.
+#[tokio::test]
+async fn the_configuration_of_what_is_there_can_be_written_by_terraform() {
+    let terraform = Terraform::start().await;
+    let files =
+        json!([{"path": "a", "text": "1"}, {"path": "b", "secret": {"name": "s", "key": "k"}}]);
+    let spec = json!({
+        "podman": {"image": "i", "ports": [{"containerPort": 80}], "env": {"A": "b"}},
+        "placement": {"selector": {"matchLabels": {"zone": "a"}}, "replicas": 0},
+        "files": files,
+        "readinessProbe": {"http": {"port": 80}},
+    });
+    set(&terraform.world, "Workload", "there", json!({"spec": spec}), false).await.expect("new");
+    terraform.write("import {\n  to = orrery_workload.there\n  id = \"default/there\"\n}\n");
+    terraform.run(&["plan", "-generate-config-out=there.tf"]).await.well();
+    let said = terraform.apply().await.well();
+    assert!(said.contains("1 imported, 0 added, 0 changed, 0 destroyed"), "{said}");
+    terraform.is_settled().await;
+}

@@ -33,8 +33,7 @@ async fn wrong_configurations_are_refused_at_their_line() {
 #[tokio::test]
 async fn a_deadline_ends_a_wait_and_keeps_the_state() {
     let terraform = Terraform::start().await;
-    let hurried =
-        web("").replace("\n}\n", "\n  timeouts = { create = \"1s\", delete = \"1s\" }\n}\n");
+    let hurried = web("").replace("\n}\n", "\n  timeouts = { create = \"1s\" }\n}\n");
     terraform.write(&hurried);
     terraform.apply().await.refused(&[
         "is not ready",
