@@ -2,6 +2,7 @@
 mod classic;
 mod documents;
 mod harness;
+mod kinds;
 mod life;
 mod wrong;
 
