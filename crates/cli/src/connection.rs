@@ -57,7 +57,7 @@ impl Target {
 
     /// The server, for what does not go through the commander connection.
     pub fn endpoint(&self) -> anyhow::Result<Endpoint> {
-        endpoint(&self.context)
+        Ok(self.context.endpoint()?)
     }
 
     /// Where the server is and who speaks.
@@ -92,15 +92,4 @@ pub fn remember(global: &Global, context: Context) -> anyhow::Result<Remembered>
         contexts.save(&path).context("remember how to reach this server")?;
     }
     Ok(Remembered { file: path, is_current })
-}
-
-/// The server of a context, and what is shown to it: certificates, a token, or nothing.
-pub fn endpoint(context: &Context) -> anyhow::Result<Endpoint> {
-    let Context { server, root, token_file, .. } = context;
-    let Some(file) = token_file else {
-        return Ok(Endpoint::new(server, context.tls_files().load()?)?);
-    };
-    let token = orrery_pki::read_pem_file(file).context("read the access token")?;
-    let root = root.as_deref().map(orrery_pki::rooted_client_config).transpose()?;
-    Ok(Endpoint::with_token(server, root, token.trim())?)
 }

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 pub fn config(given: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     match given {
         Some(path) => Ok(path),
-        None => Ok(base("XDG_CONFIG_HOME", ".config")?.join("orrery/config.yaml")),
+        None => orrery_client::context::usual_file(|name| std::env::var_os(name))
+            .context("neither XDG_CONFIG_HOME nor HOME is set"),
     }
 }
 

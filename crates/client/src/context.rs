@@ -1,4 +1,5 @@
 //! Contexts: where a server is and who speaks, under a name.
+use crate::{Endpoint, Error};
 use orrery_pki::TlsFiles;
 use serde::{Deserialize, Serialize};
 use std::io::Write as _;
@@ -50,7 +51,35 @@ pub enum ContextError {
     Unknown { name: String, known: Vec<String> },
 }
 
+/// A server that cannot even be tried.
+#[derive(Debug, thiserror::Error)]
+pub enum EndpointError {
+    #[error(transparent)]
+    Server(#[from] Error),
+    #[error(transparent)]
+    Files(#[from] orrery_pki::Error),
+    #[error("read the access token: {0}")]
+    Token(orrery_pki::Error),
+}
+
+/// Where the contexts file is when nobody says so, from the variables of the environment; `None` without a home.
+pub fn usual_file(variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option<PathBuf> {
+    let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")));
+    base.map(|base| base.join("orrery/config.yaml"))
+}
+
 impl Context {
+    /// The server of the context, and what is shown to it: certificates, a token, or nothing.
+    pub fn endpoint(&self) -> Result<Endpoint, EndpointError> {
+        let Some(file) = &self.token_file else {
+            return Ok(Endpoint::new(&self.server, self.tls_files().load()?)?);
+        };
+        let token = orrery_pki::read_pem_file(file).map_err(EndpointError::Token)?;
+        let root = self.root.as_deref().map(orrery_pki::rooted_client_config).transpose()?;
+        Ok(Endpoint::with_token(&self.server, root, token.trim())?)
+    }
+
     pub fn tls_files(&self) -> TlsFiles {
         TlsFiles {
             root: self.root.clone(),

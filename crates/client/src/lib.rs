@@ -1,7 +1,8 @@
 //! Connections to a server.
 //!
 //! Owns: endpoints and their TLS, the commander connection (which never retries), the agent
-//! connection (which always does), the files of objects, joining and renewing certificates, the contexts that say where a
+//! connection (which always does), the hub for programs, the judgement whether an object is ready or gone, the files of
+//! objects, joining and renewing certificates, the contexts that say where a
 //! server is.
 //! Not in it: the store, the hub, printing.
 pub mod agent;
@@ -10,11 +11,14 @@ pub mod context;
 mod endpoint;
 mod error;
 pub mod files;
+mod hub;
 pub mod identity;
+pub mod judge;
 
 pub use commander::{Commander, Replies};
 pub use endpoint::Endpoint;
 pub use error::{ApiError, Error};
+pub use hub::{Changes, Hub};
 
 /// The version that this client was built with; the first thing it says.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

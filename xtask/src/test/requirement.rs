@@ -185,6 +185,12 @@ pub const REQUIREMENTS: &[Requirement] = &[
         absent: Absent::LeavesOut("test(kubectl::)"),
     },
     Requirement {
+        name: "terraform",
+        kind: Kind::Machine { program: "terraform" },
+        why: "applies resources through our provider; a host of our own is started in any case",
+        absent: Absent::LeavesOut("package(orrery-terraform) and test(/^real::/)"),
+    },
+    Requirement {
         name: "kubernetes",
         kind: Kind::Pip,
         why: "the Python client of the REST dialect",

@@ -219,6 +219,26 @@ impl Builder {
             self.refuse(descriptor, "a field with a default must be optional".to_owned());
         }
         self.check_key(field);
+        self.check_keeper(field);
+    }
+
+    /// Texts are kept as bytes in the map beside them.
+    fn check_keeper(&mut self, field: &FieldSchema) {
+        let keeper = &field.rules.kept_in;
+        if keeper.is_empty() {
+            return;
+        }
+        let found = field.descriptor.parent_message().get_field_by_json_name(keeper);
+        let holds = |field: Option<FieldDescriptor>, kind: ProtoKind| {
+            let entry = field.filter(FieldDescriptor::is_map).map(|map| map.kind());
+            let value = entry.and_then(|entry| Some(entry.as_message()?.map_entry_value_field()));
+            value.is_some_and(|value| value.kind() == kind)
+        };
+        let texts = holds(Some(field.descriptor.clone()), ProtoKind::String);
+        if !texts || !holds(found, ProtoKind::Bytes) {
+            let problem = "kept_in is for a map of strings, and names a map of bytes beside it";
+            self.refuse(&field.descriptor, problem.to_owned());
+        }
     }
 
     fn check_key(&mut self, field: &FieldSchema) {

@@ -24,6 +24,7 @@ pub struct SchemeBuilder {
     convertors: Vec<(String, Arc<dyn Convertor>)>,
     spokes: Vec<PartedSpoke>,
     problems: Vec<RegistrationError>,
+    stored_alone: bool,
 }
 
 struct PartedSpoke {
@@ -37,6 +38,12 @@ impl SchemeBuilder {
     /// What follows every group, for installations under another name.
     pub fn group_suffix(mut self, suffix: impl Into<String>) -> Self {
         self.suffix = Some(suffix.into());
+        self
+    }
+
+    /// Leaves out the other versions of kinds: for those who speak the stored ones alone, and convert nothing.
+    pub fn stored_versions_alone(mut self) -> Self {
+        self.stored_alone = true;
         self
     }
 
@@ -114,6 +121,7 @@ impl SchemeBuilder {
             match rules_of_kind(&message) {
                 Err(problem) => self.problems.push(problem),
                 Ok(None) => {}
+                Ok(Some(rules)) if self.stored_alone && !rules.spoke_of.is_empty() => {}
                 Ok(Some(rules)) => match Kind::build(&message, rules, suffix) {
                     Ok(kind) => drop(kinds.insert(message.full_name().to_owned(), kind)),
                     Err(problems) => self.problems.extend(problems),

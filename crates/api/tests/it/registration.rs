@@ -89,6 +89,8 @@ fn bad_rules_are_named() {
         (field("default: \"1\"", "int32 f"), "must be optional"),
         (field("key: \"x\"", "repeated ThingSpec f"), "key \"x\" is not a string of its items"),
         (field("key: \"x\"", "repeated string f"), "key is for lists of messages"),
+        (field("kept_in: \"f\"", "map<string, string> f"), "names a map of bytes beside it"),
+        (field("kept_in: \"g\"", "map<string, bytes> f"), "kept_in is for a map of strings"),
         (kind("Thing", THING, "google.protobuf.Any f = 1;"), "google.protobuf.Any has no form"),
         (kind("Thing", THING, "enum E { A = 0; } E f = 1;"), "enumerated values are strings"),
         (kind("Thing", "group: \"T\" version: \"v1\" plural: \"things\"", ""), "group \"T\""),

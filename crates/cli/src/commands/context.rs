@@ -88,6 +88,6 @@ fn changed(contexts: &Contexts, set: ContextSet) -> anyhow::Result<Context> {
         token_file: absolute(set.token_file, before.token_file)?,
     };
     // A mistake is better told now than at the next command.
-    crate::connection::endpoint(&context)?;
+    context.endpoint()?;
     Ok(context)
 }
