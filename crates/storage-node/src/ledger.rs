@@ -31,6 +31,16 @@ pub enum Phase {
     Deleting,
 }
 
+impl Phase {
+    /// Whether the object is whole, and so one that callers may see and use.
+    pub fn is_there(self) -> bool {
+        match self {
+            Self::Ready | Self::Growing(_) => true,
+            Self::Creating | Self::Deleting => false,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VolumeEntry {
     pub name: VolumeName,

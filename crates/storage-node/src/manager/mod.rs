@@ -93,8 +93,8 @@ impl Volumes {
 
     async fn existing(&self, name: &VolumeName) -> Result<VolumeEntry> {
         let entry = self.entry(name).await?;
-        let alive = entry.filter(|entry| entry.phase != Phase::Deleting);
-        alive.ok_or_else(|| Error::not_found("volume", name.as_str()))
+        let there = entry.filter(|entry| entry.phase.is_there());
+        there.ok_or_else(|| Error::not_found("volume", name.as_str()))
     }
 
     async fn write(&self, entry: VolumeEntry) -> Result<()> {
@@ -123,7 +123,7 @@ impl Volumes {
                 )));
             }
             Some(entry) if !entry.fits(&request) => return Err(conflict(&entry)),
-            Some(entry) if entry.phase == Phase::Ready => return self.show(entry).await,
+            Some(entry) if entry.phase.is_there() => return self.show(entry).await,
             Some(entry) => entry,
             None => self.begin(&request).await?,
         };
@@ -212,7 +212,7 @@ impl Volumes {
     pub async fn list(&self) -> Result<Vec<Volume>> {
         let entries = self.books(|books| books.volumes.list()).await?;
         let mut volumes = Vec::with_capacity(entries.len());
-        for entry in entries.into_iter().filter(|entry| entry.phase != Phase::Deleting) {
+        for entry in entries.into_iter().filter(|entry| entry.phase.is_there()) {
             volumes.push(self.show(entry).await?);
         }
         Ok(volumes)

@@ -1,5 +1,5 @@
 //! Showing a staged volume to a workload: a bind mount of its file system or of its device.
-use super::absolute;
+use super::{absolute, stage::check_not_mounted};
 use crate::{
     csi::{
         Driver,
@@ -42,6 +42,7 @@ impl Driver {
         }
         check_alone(&wanted, &device, shape, Path::new(&request.staging_target_path))?;
         if shape == Shape::File {
+            check_not_mounted(&device)?;
             protect(&device, read_only).await?;
         }
         mount::bind(&source, target, shape, read_only).await
