@@ -2,6 +2,7 @@
 use crate::decide::{self, Attributes, Decision};
 use crate::grant::{self, Excess};
 use crate::oidc::{Oidc, OidcRefusal};
+use crate::present::Present;
 use crate::revoked::Revoked;
 use crate::rules::{Rule, Rules};
 use orrery_api::Object;
@@ -119,6 +120,7 @@ struct Inner {
     clock: Arc<dyn Clock>,
     oidc: Option<Arc<Oidc>>,
     synced: [watch::Receiver<bool>; 4],
+    present: Present,
 }
 
 impl Access {
@@ -139,6 +141,7 @@ impl Access {
                 clock: hub.clock().clone(),
                 oidc,
                 synced: [roles.synced(), bindings.synced(), revocations.synced(), tokens.synced()],
+                present: Present::default(),
             }),
         };
         let inner = access.inner.clone();
@@ -227,8 +230,14 @@ impl Access {
         left.is_zero().then_some(Over::Expired)
     }
 
+    /// Who is connected: everybody for whom it is waited until they are refused.
+    pub fn present(&self) -> &Present {
+        &self.inner.present
+    }
+
     /// Returns when this identity is disabled, or its certificate has ended.
     pub async fn until_refused(&self, identity: &Identity) -> Over {
+        let _there = self.inner.present.enter(identity);
         let mut revoked = self.inner.revoked.subscribe();
         loop {
             revoked.mark_unchanged();

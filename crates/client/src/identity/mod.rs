@@ -84,8 +84,8 @@ pub async fn trust(endpoint: &Endpoint) -> Result<wire::TrustResponse, Error> {
 
 /// Puts a new authority in the place of the old one, or trusts the old one no longer. Answers with the
 /// certificates that are trusted now, PEM.
-pub async fn rotate(endpoint: &Endpoint, finish: bool) -> Result<String, Error> {
-    let request = endpoint.request(wire::RotateRequest { finish });
+pub async fn rotate(endpoint: &Endpoint, finish: bool, force: bool) -> Result<String, Error> {
+    let request = endpoint.request(wire::RotateRequest { finish, force });
     let answer = client(endpoint).await?.rotate(request).await;
     let answer = answer.map_err(|status| endpoint.failed(&status))?;
     Ok(answer.into_inner().roots)

@@ -19,7 +19,7 @@ pub use authenticate::{authenticate, proven};
 pub use cut::Cut;
 pub use ending::{Ending, GOOD_NO_LONGER, LastWords};
 pub use farewell::farewell;
-pub use guard::{Guard, asked_of_part, asked_of_resource};
+pub use guard::{Borrowed, Guard, asked_of_part, asked_of_resource};
 pub use lasting::{Lasting, Uses};
 
 use fetch::HttpFetch;
