@@ -13,7 +13,7 @@ use crate::{
     backend::{Backend, Image, Role},
     error::{Error, Result, blocking},
     guard::Guards,
-    ledger::{Ledger, MappingEntry, Phase, SnapshotEntry, VolumeEntry},
+    ledger::{self, Ledger, MappingEntry, Phase, SnapshotEntry, VolumeEntry},
     volume::{Capacity, Labels, Media, Size, Source, Volume, VolumeName},
 };
 use std::{path::Path, sync::Arc};
@@ -24,6 +24,7 @@ pub struct Volumes {
     backend: Arc<dyn Backend>,
     guards: Guards,
     clock: Clock,
+    id: String,
 }
 
 /// What is written down.
@@ -68,9 +69,15 @@ impl Volumes {
             snapshots: Ledger::open(folder.join("snapshots"))?,
             mappings: Ledger::open(folder.join("mappings"))?,
         };
-        let volumes = Self { books: Arc::new(books), backend, guards: Guards::default(), clock };
+        let (books, guards, id) = (Arc::new(books), Guards::default(), ledger::id(folder)?);
+        let volumes = Self { books, backend, guards, clock, id };
         volumes.recover().await?;
         Ok(volumes)
+    }
+
+    /// Of these books: another one for every state folder.
+    pub fn id(&self) -> &str {
+        &self.id
     }
 
     pub fn backend(&self) -> &'static str {
