@@ -112,8 +112,6 @@ pub struct Access {
 
 struct Inner {
     rules: watch::Sender<Arc<Rules>>,
-    roles: Arc<View<Role>>,
-    bindings: Arc<View<RoleBinding>>,
     revocations: Arc<View<Revocation>>,
     tokens: Arc<View<AccessToken>>,
     revoked: watch::Sender<Arc<Revoked>>,
@@ -133,8 +131,6 @@ impl Access {
         let access = Self {
             inner: Arc::new(Inner {
                 rules: watch::Sender::new(Arc::default()),
-                roles: roles.view(),
-                bindings: bindings.view(),
                 revocations: revocations.view(),
                 tokens: tokens.view(),
                 revoked: watch::Sender::new(Arc::default()),
@@ -145,9 +141,13 @@ impl Access {
             }),
         };
         let inner = access.inner.clone();
-        roles.on_change(move |_| inner.read_rules());
+        roles.on_change(move |change| {
+            inner.change_rules(|rules| rules.set_role(&change.name, change.new.as_deref()));
+        });
         let inner = access.inner.clone();
-        bindings.on_change(move |_| inner.read_rules());
+        bindings.on_change(move |change| {
+            inner.change_rules(|rules| rules.set_binding(&change.name, change.new.as_deref()));
+        });
         let inner = access.inner.clone();
         revocations.on_change(move |_| inner.read_revoked());
         let inner = access.inner.clone();
@@ -284,11 +284,9 @@ impl Access {
 }
 
 impl Inner {
-    fn read_rules(&self) {
-        let (roles, bindings) = (self.roles.all(), self.bindings.all());
-        let roles = roles.iter().map(|(name, role)| (name.clone(), &**role));
-        let bindings = bindings.iter().map(|(name, binding)| (name.clone(), &**binding));
-        self.rules.send_replace(Arc::new(Rules::new(roles, bindings)));
+    /// Whoever decides by the rules of before keeps them; then they are copied, otherwise changed.
+    fn change_rules(&self, change: impl FnOnce(&mut Rules)) {
+        self.rules.send_modify(|rules| change(Arc::make_mut(rules)));
     }
 
     fn read_revoked(&self) {
