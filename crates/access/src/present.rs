@@ -52,7 +52,7 @@ impl Present {
 }
 
 /// As people know it: `agent/edge-1`.
-fn name(identity: &Identity) -> String {
+pub(crate) fn name(identity: &Identity) -> String {
     match (identity.role(), identity.name(), &identity.common_name) {
         (Some(role), Some(name), _) => format!("{role}/{name}"),
         (_, _, Some(name)) => name.clone(),

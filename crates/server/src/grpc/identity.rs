@@ -147,7 +147,8 @@ impl Identity for IdentityService {
         if finish && peer.identity.as_ref().is_some_and(leaves) {
             return Err(Status::failed_precondition(LEFT_BEHIND));
         }
-        let others = self.access.present().only(leaves);
+        let behind = |identity: &orrery_pki::Identity| self.authorities.leaves_behind(identity);
+        let others = self.access.present().only(behind);
         if finish && !force && !others.is_empty() {
             return Err(Status::failed_precondition(left_behind(&others)));
         }
