@@ -74,11 +74,15 @@ pub(super) fn is_of(mount: &Mount, device: &BlockDevice) -> bool {
     (mount.major, mount.minor) == (device.major, device.minor)
 }
 
-/// Whether a mount shows a device, in the shape in which it was asked for.
+/// Whether a mount shows a device, in the shape in which it was asked for. What is bound is its node, so
+/// only mounts of a file of that name are looked at: looking at any other may hang, as one of a server
+/// that is away does.
 pub(super) fn shows(mount: &Mount, device: &BlockDevice, shape: Shape) -> bool {
     match shape {
         Shape::Folder => is_of(mount, device),
-        Shape::File => device.is_at(&mount.place),
+        Shape::File => {
+            mount.root.file_name() == device.node.file_name() && device.is_at(&mount.place)
+        }
     }
 }
 
