@@ -2,6 +2,7 @@
 use crate::decide::{self, Attributes, Decision};
 use crate::grant::{self, Excess};
 use crate::oidc::{Oidc, OidcRefusal};
+use crate::present::Present;
 use crate::revoked::Revoked;
 use crate::rules::{Rule, Rules};
 use orrery_api::Object;
@@ -111,14 +112,13 @@ pub struct Access {
 
 struct Inner {
     rules: watch::Sender<Arc<Rules>>,
-    roles: Arc<View<Role>>,
-    bindings: Arc<View<RoleBinding>>,
     revocations: Arc<View<Revocation>>,
     tokens: Arc<View<AccessToken>>,
     revoked: watch::Sender<Arc<Revoked>>,
     clock: Arc<dyn Clock>,
     oidc: Option<Arc<Oidc>>,
     synced: [watch::Receiver<bool>; 4],
+    present: Present,
 }
 
 impl Access {
@@ -131,20 +131,23 @@ impl Access {
         let access = Self {
             inner: Arc::new(Inner {
                 rules: watch::Sender::new(Arc::default()),
-                roles: roles.view(),
-                bindings: bindings.view(),
                 revocations: revocations.view(),
                 tokens: tokens.view(),
                 revoked: watch::Sender::new(Arc::default()),
                 clock: hub.clock().clone(),
                 oidc,
                 synced: [roles.synced(), bindings.synced(), revocations.synced(), tokens.synced()],
+                present: Present::default(),
             }),
         };
         let inner = access.inner.clone();
-        roles.on_change(move |_| inner.read_rules());
+        roles.on_change(move |change| {
+            inner.change_rules(|rules| rules.set_role(&change.name, change.new.as_deref()));
+        });
         let inner = access.inner.clone();
-        bindings.on_change(move |_| inner.read_rules());
+        bindings.on_change(move |change| {
+            inner.change_rules(|rules| rules.set_binding(&change.name, change.new.as_deref()));
+        });
         let inner = access.inner.clone();
         revocations.on_change(move |_| inner.read_revoked());
         let inner = access.inner.clone();
@@ -227,8 +230,14 @@ impl Access {
         left.is_zero().then_some(Over::Expired)
     }
 
+    /// Who is connected: everybody for whom it is waited until they are refused.
+    pub fn present(&self) -> &Present {
+        &self.inner.present
+    }
+
     /// Returns when this identity is disabled, or its certificate has ended.
     pub async fn until_refused(&self, identity: &Identity) -> Over {
+        let _there = self.inner.present.enter(identity);
         let mut revoked = self.inner.revoked.subscribe();
         loop {
             revoked.mark_unchanged();
@@ -275,11 +284,9 @@ impl Access {
 }
 
 impl Inner {
-    fn read_rules(&self) {
-        let (roles, bindings) = (self.roles.all(), self.bindings.all());
-        let roles = roles.iter().map(|(name, role)| (name.clone(), &**role));
-        let bindings = bindings.iter().map(|(name, binding)| (name.clone(), &**binding));
-        self.rules.send_replace(Arc::new(Rules::new(roles, bindings)));
+    /// Whoever decides by the rules of before keeps them; then they are copied, otherwise changed.
+    fn change_rules(&self, change: impl FnOnce(&mut Rules)) {
+        self.rules.send_modify(|rules| change(Arc::make_mut(rules)));
     }
 
     fn read_revoked(&self) {

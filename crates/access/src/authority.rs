@@ -4,11 +4,14 @@ mod current;
 pub use current::Current;
 
 use crate::authority::current::{spec_of, stored};
+use crate::present;
 use orrery_hub::{ApplyOptions, Clock, Error, Hub, ObjectName, Resources};
-use orrery_pki::{Authority, AuthorityError, Role, TrustDomain, Validity};
+use orrery_pki::{Authority, AuthorityError, Identity, Role, TrustDomain, Validity};
 use orrery_proto::core::v1::{StoredAuthority, StoredAuthoritySpec};
 use orrery_proto::meta::v1::ObjectMeta;
 use orrery_runtime::Reflector;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
@@ -44,6 +47,9 @@ pub struct Authorities {
     resources: Resources<StoredAuthority>,
     clock: Arc<dyn Clock>,
     current: watch::Sender<Option<Arc<Current>>>,
+    /// Who was given a certificate here since the rotation that is under way began, by name. They use
+    /// it from their next connection on.
+    renewed: Arc<Mutex<BTreeMap<String, Identity>>>,
 }
 
 impl Authorities {
@@ -53,6 +59,7 @@ impl Authorities {
             resources: hub.resources()?,
             clock: hub.clock().clone(),
             current: watch::Sender::new(None),
+            renewed: Arc::default(),
         };
         authorities.read().await?;
         Ok(authorities)
@@ -124,6 +131,21 @@ impl Authorities {
         self.replace(&known, spec).await
     }
 
+    /// Remembers who has renewed, while that matters: one entry for each machine.
+    pub fn note_renewed(&self, identity: &Identity) {
+        if self.current().is_some_and(|current| current.is_rotating()) {
+            self.renewed.lock().insert(present::name(identity), identity.clone());
+        }
+    }
+
+    /// Whether the end of the rotation would lock somebody out: their certificate is of an older
+    /// authority, and they were given no other one here.
+    pub fn leaves_behind(&self, identity: &Identity) -> bool {
+        let Some(current) = self.current() else { return false };
+        let renewed = self.renewed.lock().get(&present::name(identity)).cloned();
+        current.leaves(identity) && !renewed.is_some_and(|renewed| current.has_signed(&renewed))
+    }
+
     /// Trusts only the authority that signs.
     pub async fn finish_rotation(&self) -> Result<Arc<Current>, AuthorityProblem> {
         let known = self.signer()?;
@@ -133,7 +155,9 @@ impl Authorities {
         }
         let authority = known.authority()?;
         let spec = spec_of(authority, authority.certificate_pem().to_owned());
-        self.replace(&known, StoredAuthoritySpec { chain: None, ..spec }).await
+        let finished = self.replace(&known, StoredAuthoritySpec { chain: None, ..spec }).await?;
+        self.renewed.lock().clear();
+        Ok(finished)
     }
 
     /// Follows what other servers do, until it is told to stop.

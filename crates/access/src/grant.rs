@@ -6,12 +6,14 @@
 //!   a RoleBinding ─> who writes it holds all rules of the role it names, or may `bind` that role
 //!   a GitSync ─────> who writes it could bind its role, and may read the secret that it names
 //!   an AccessToken ─> it stands for who writes it, in groups of theirs, or they may `impersonate`
+//!   a Revocation ──> it is of somebody else
 //! ```
 use crate::decide::{Attributes, SYSTEM, decide, permissions};
+use crate::revoked::Revoked;
 use crate::rules::{Rule, Rules, read_role};
 use orrery_api::{Kind, Object};
 use orrery_pki::Subject;
-use orrery_proto::core::v1::{AccessToken, GitSync, GitSyncSpec, Role, RoleBinding};
+use orrery_proto::core::v1::{AccessToken, GitSync, GitSyncSpec, Revocation, Role, RoleBinding};
 
 const CORE: &str = "core";
 const ROLES: &str = "roles";
@@ -41,6 +43,10 @@ pub enum Excess {
         "user {who:?} cannot have the secret {secret:?} sent to a repository: they would need the verb \"get\" on it in project {project:?}"
     )]
     Secret { who: String, secret: String, project: String },
+    #[error(
+        "user {who:?} would lock themselves out: whoever disables an identity does so with another one"
+    )]
+    Yourself { who: String },
 }
 
 /// Whether a role with these rules may be written.
@@ -273,19 +279,25 @@ pub fn may_give(
             }
             may_stand_for(rules, subject, wanted.user(), &wanted.groups)
         }
+        REVOCATION => {
+            let revocation = next.typed::<Revocation>().unwrap_or_default();
+            let own = Revoked::new([&revocation]).refuses_subject(subject);
+            if own { Err(Excess::Yourself { who: subject.name.clone() }) } else { Ok(()) }
+        }
         _ => Ok(()),
     }
 }
 
-/// Whether objects of a kind give access to others.
+/// Whether objects of a kind give access to others, or take it away.
 pub fn gives_access(kind: &Kind) -> bool {
-    [ROLE, ROLE_BINDING, ACCESS_TOKEN, GIT_SYNC].contains(&kind.full_name())
+    [ROLE, ROLE_BINDING, ACCESS_TOKEN, GIT_SYNC, REVOCATION].contains(&kind.full_name())
 }
 
 const ROLE: &str = "orrery.core.v1.Role";
 const ROLE_BINDING: &str = "orrery.core.v1.RoleBinding";
 const ACCESS_TOKEN: &str = "orrery.core.v1.AccessToken";
 const GIT_SYNC: &str = "orrery.core.v1.GitSync";
+const REVOCATION: &str = "orrery.core.v1.Revocation";
 
 #[cfg(test)]
 mod tests;

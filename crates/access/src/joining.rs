@@ -112,6 +112,7 @@ impl Joining {
         }
         request.check(authority.trust_domain(), role, name)?;
         let signed = authority.sign(&request, &IssueRequest::new(role, name), self.validity())?;
+        self.authorities.note_renewed(&signed.identity);
         Ok(Joined { signed, roots_pem: current.roots_pem().to_owned() })
     }
 

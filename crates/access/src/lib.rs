@@ -17,6 +17,7 @@ pub mod decide;
 pub mod grant;
 pub mod joining;
 pub mod oidc;
+mod present;
 pub mod revoked;
 pub mod rules;
 
@@ -25,6 +26,7 @@ pub use authority::{Authorities, AuthorityProblem, Current};
 pub use decide::{Attributes, Decision};
 pub use grant::{Excess, gives_access};
 pub use joining::{JoinRefusal, Joining};
+pub use present::{Present, Stay};
 pub use rules::Rule;
 
 use orrery_api::{Object, Reason, SchemeBuilder, Violation};

@@ -49,8 +49,8 @@ impl Binding {
     }
 }
 
-/// Every role and binding of a moment.
-#[derive(Clone, Debug, Default)]
+/// Every role and binding of a moment. There may be very many, so a change is taken in by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     roles: HashMap<ObjectName, Vec<Rule>>,
     /// By project, in the order of their names.
@@ -64,13 +64,35 @@ impl Rules {
     ) -> Self {
         let mut rules = Self::default();
         for (name, role) in roles {
-            rules.roles.insert(name, read_role(role));
+            rules.set_role(&name, Some(role));
         }
         for (name, binding) in bindings {
-            let read = read_binding(&name, binding);
-            rules.bindings.entry(name.project).or_default().push(read);
+            rules.set_binding(&name, Some(binding));
         }
         rules
+    }
+
+    /// Takes in a role as it is now, or that it is gone.
+    pub fn set_role(&mut self, name: &ObjectName, role: Option<&Role>) {
+        match role {
+            Some(role) => self.roles.insert(name.clone(), read_role(role)),
+            None => self.roles.remove(name),
+        };
+    }
+
+    /// The same for a binding.
+    pub fn set_binding(&mut self, name: &ObjectName, binding: Option<&RoleBinding>) {
+        let there = self.bindings.entry(name.project.clone()).or_default();
+        let place = there.binary_search_by(|known| known.name.cmp(&name.name));
+        match (place, binding) {
+            (Ok(place), Some(binding)) => there[place] = read_binding(name, binding),
+            (Err(place), Some(binding)) => there.insert(place, read_binding(name, binding)),
+            (Ok(place), None) => drop(there.remove(place)),
+            (Err(_), None) => {}
+        }
+        if there.is_empty() {
+            self.bindings.remove(&name.project);
+        }
     }
 
     /// These roles, bound to nobody but one, in one project.
@@ -162,4 +184,52 @@ fn read_binding(name: &ObjectName, binding: &RoleBinding) -> Binding {
         }
     }
     Binding { project: name.project.clone(), name: name.name.clone(), role, users, groups }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use orrery_proto::core::v1::{AccessRule, AccessSubject, RoleBindingSpec, RoleSpec};
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn mk_role(verb: &str) -> Role {
+        let rule = AccessRule { verbs: vec![verb.into()], ..AccessRule::default() };
+        Role { spec: Some(RoleSpec { rules: vec![rule] }), ..Role::default() }
+    }
+
+    fn mk_binding(user: &str) -> RoleBinding {
+        let subject = AccessSubject { kind: Some("User".into()), name: Some(user.into()) };
+        let spec = RoleBindingSpec { role: Some("r".into()), subjects: vec![subject] };
+        RoleBinding { spec: Some(spec), ..RoleBinding::default() }
+    }
+
+    proptest! {
+        /// Changes that are taken in one by one leave the rules of what is there in the end.
+        #[test]
+        fn changes_one_by_one_are_the_same_as_all_at_once(
+            changes in proptest::collection::vec((0..2, "[ab]", "[abc]", proptest::option::of("[xy]")), 0..40)
+        ) {
+            let (mut roles, mut bindings) = (BTreeMap::new(), BTreeMap::new());
+            let mut rules = Rules::default();
+            for (kind, project, name, word) in changes {
+                let name = ObjectName::new(project, name);
+                let role = word.as_deref().filter(|_| kind == 0).map(mk_role);
+                let binding = word.as_deref().filter(|_| kind == 1).map(mk_binding);
+                match kind {
+                    0 => rules.set_role(&name, role.as_ref()),
+                    _ => rules.set_binding(&name, binding.as_ref()),
+                }
+                match kind {
+                    0 => drop(roles.remove(&name)),
+                    _ => drop(bindings.remove(&name)),
+                }
+                roles.extend(role.map(|role| (name.clone(), role)));
+                bindings.extend(binding.map(|binding| (name, binding)));
+            }
+            let roles = roles.iter().map(|(name, role)| (name.clone(), role));
+            let bindings = bindings.iter().map(|(name, binding)| (name.clone(), binding));
+            prop_assert_eq!(rules, Rules::new(roles, bindings));
+        }
+    }
 }

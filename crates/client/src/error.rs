@@ -124,7 +124,7 @@ fn is_tls(server: &str, cause: &str) -> bool {
 }
 
 /// Alerts of TLS and judgements of our own about certificates, and what they mean for a person.
-const MEANINGS: [(&str, &str); 9] = [
+const MEANINGS: [(&str, &str); 10] = [
     ("alert: CertificateExpired", "your certificate has expired, or is not valid yet"),
     ("alert: UnknownCA", "it does not trust the authority of your certificate"),
     ("alert: CertificateRevoked", "your certificate or your identity is revoked"),
@@ -136,6 +136,10 @@ const MEANINGS: [(&str, &str); 9] = [
         "its certificate is not of an authority that you trust (--root)",
     ),
     ("certificate: certificate expired", "its certificate has expired"),
+    (
+        "certificate: certificate not valid yet",
+        "its certificate is not valid yet; is the clock of this machine right?",
+    ),
     ("certificate: certificate not valid for name", "its certificate is not for this name"),
 ];
 
@@ -159,6 +163,9 @@ mod tests {
         );
         let said = made("invalid peer certificate: UnknownIssuer").to_string();
         assert!(said.contains("--root"), "{said}");
+        let said = made("invalid peer certificate: certificate not valid yet: verification time 1");
+        assert!(said.to_string().contains("is the clock of this machine right?"), "{said}");
+        assert!(matches!(said, Error::Refused { .. }), "it is running");
         assert!(matches!(made("Connection refused"), Error::NotAvailable { .. }));
     }
 

@@ -43,6 +43,11 @@ pub enum Error {
         file = .file.display()
     )]
     Permission { file: PathBuf, mode: u32 },
+    #[error(
+        "{file} has mode {mode:03o}: others than its owner may change it; run: chmod go-w {file}",
+        file = .file.display()
+    )]
+    Writable { file: PathBuf, mode: u32 },
     #[error("{} is larger than {max} bytes, which no PEM file of ours is", .file.display())]
     TooLarge { file: PathBuf, max: u64 },
     #[error("{} is not valid PEM: {reason}", .file.display())]

@@ -42,7 +42,10 @@ pub use error::{Error, TlsPart};
 pub use files::TlsFiles;
 pub use identity::{Fingerprint, Identity, IdentityError};
 pub use live::{LiveTls, Refuses};
-pub use material::{ClientAuth, TlsMaterial, provider as crypto_provider, rooted_client_config};
+pub use material::{
+    ClientAuth, TlsMaterial, provider as crypto_provider, publicly_rooted_client_config,
+    rooted_client_config,
+};
 pub use pem::read_pem_file;
 pub use pinned::{PIN_MISMATCH, pinned_client_config};
 pub use renewal::renewal_at;

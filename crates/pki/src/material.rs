@@ -158,8 +158,17 @@ pub fn provider() -> Arc<CryptoProvider> {
 /// For those who have no certificate of their own: HTTP/2, the server verified against the root in
 /// this file and by the name dialled.
 pub fn rooted_client_config(root: &std::path::Path) -> Result<Arc<ClientConfig>, Error> {
-    let pem = Pem::read(root)?;
-    let roots = anchors(&pem, &pem.certificates()?)?;
+    rooted(&Pem::read(root)?)
+}
+
+/// The same for the root of somebody else, such as the bundle of public authorities of a system: others
+/// may read that file, and nobody but its owner may change it.
+pub fn publicly_rooted_client_config(root: &std::path::Path) -> Result<Arc<ClientConfig>, Error> {
+    rooted(&Pem::read_public(root)?)
+}
+
+fn rooted(pem: &Pem) -> Result<Arc<ClientConfig>, Error> {
+    let roots = anchors(pem, &pem.certificates()?)?;
     let mut config = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&VERSIONS)
         .expect("ring has cipher suites for both versions")

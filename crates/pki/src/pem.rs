@@ -21,6 +21,9 @@ const PEM_FILE_BYTES_MAX: u64 = 1 << 20;
 /// same rule as keys, because whoever may replace the root may be trusted by us.
 const MODES_ACCEPTED: [u32; 2] = [0o400, 0o600];
 
+/// Of group and others.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
 /// PEM text from a file, held to the same rules as every PEM file.
 pub fn read_pem_file(file: &Path) -> Result<Zeroizing<String>, Error> {
     let pem = Pem::read(file)?;
@@ -37,7 +40,32 @@ pub(crate) struct Pem {
 
 impl Pem {
     pub(crate) fn read(path: &Path) -> Result<Self, Error> {
-        check_permission(path)?;
+        Self::read_if(
+            path,
+            |mode| MODES_ACCEPTED.contains(&mode),
+            |file, mode| Error::Permission { file, mode },
+        )
+    }
+
+    /// Certificates that are no secret of ours. Others may read them; whoever else could change them
+    /// could be trusted by us.
+    pub(crate) fn read_public(path: &Path) -> Result<Self, Error> {
+        Self::read_if(
+            path,
+            |mode| mode & WRITABLE_BY_OTHERS == 0,
+            |file, mode| Error::Writable { file, mode },
+        )
+    }
+
+    fn read_if(
+        path: &Path,
+        accepted: impl FnOnce(u32) -> bool,
+        refusal: impl FnOnce(PathBuf, u32) -> Error,
+    ) -> Result<Self, Error> {
+        let mode = mode_of(path)?;
+        if !accepted(mode) {
+            return Err(refusal(path.to_owned(), mode));
+        }
         let bytes = read_limited(path)?;
         Ok(Self { name: path.to_owned(), bytes })
     }
@@ -92,16 +120,12 @@ impl Pem {
 
 /// Looks before opening, so that a file which even its owner may not read is answered with the
 /// `chmod` to run and a fifo does not block us.
-fn check_permission(path: &Path) -> Result<(), Error> {
+fn mode_of(path: &Path) -> Result<u32, Error> {
     let metadata = fs::metadata(path).map_err(|error| read_error(path, error))?;
     if !metadata.is_file() {
         return Err(Error::NotAFile { file: path.to_owned() });
     }
-    let mode = metadata.permissions().mode() & 0o777;
-    if !MODES_ACCEPTED.contains(&mode) {
-        return Err(Error::Permission { file: path.to_owned(), mode });
-    }
-    Ok(())
+    Ok(metadata.permissions().mode() & 0o777)
 }
 
 fn read_limited(path: &Path) -> Result<Zeroizing<Vec<u8>>, Error> {

@@ -94,7 +94,11 @@ impl From<Status> for Error {
             Code::DeadlineExceeded => Self::Deadline(message),
             Code::DataLoss => Self::Lost(message),
             Code::PermissionDenied => Self::Denied(message),
-            _ => Self::Unavailable(format!("the storage controller cannot be asked: {status}")),
+            // Whoever answers says a code; without an answer there is the reason of the connection.
+            Code::Unavailable if std::error::Error::source(&status).is_some() => {
+                Self::Unavailable(format!("the storage registry cannot be reached: {message}"))
+            }
+            _ => Self::Unavailable(format!("the storage controller cannot be asked: {message}")),
         }
     }
 }

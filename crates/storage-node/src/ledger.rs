@@ -31,6 +31,16 @@ pub enum Phase {
     Deleting,
 }
 
+impl Phase {
+    /// Whether the object is whole, and so one that callers may see and use.
+    pub fn is_there(self) -> bool {
+        match self {
+            Self::Ready | Self::Growing(_) => true,
+            Self::Creating | Self::Deleting => false,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VolumeEntry {
     pub name: VolumeName,
@@ -123,6 +133,28 @@ impl<T: Serialize + DeserializeOwned> Ledger<T> {
     }
 }
 
+/// Where the kernel hands out ids that nobody else has.
+const NEW_ID: &str = "/proc/sys/kernel/random/uuid";
+
+/// The id of the books in a folder, made when they are first opened. Whoever registers with it is known
+/// to have these books, and no others.
+pub fn id(folder: &Path) -> Result<String> {
+    let path = folder.join("id");
+    match fs::read_to_string(&path) {
+        Ok(known) if !known.trim().is_empty() => return Ok(known.trim().to_owned()),
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(Error::io(format!("read {}", path.display()), error)),
+    }
+    let id = fs::read_to_string(NEW_ID).doing(|| format!("read {NEW_ID}"))?.trim().to_owned();
+    let partial = path.with_extension("partial");
+    write(&partial, id.as_bytes()).doing(|| format!("write {}", partial.display()))?;
+    fs::rename(&partial, &path).doing(|| format!("name {}", path.display()))?;
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.doing(|| format!("sync {}", folder.display()))?;
+    Ok(id)
+}
+
 fn write(path: &Path, text: &[u8]) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).mode(FILE_MODE).open(path)?;
@@ -145,6 +177,17 @@ mod tests {
     use super::{Ledger, MappingEntry};
     use crate::volume::{CephImage, Params, Secret, VolumeName};
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn books_keep_their_id_and_others_have_another() {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let id = super::id(one.path()).unwrap();
+        assert!(id.len() > 30, "{id}");
+        assert_eq!(super::id(one.path()).unwrap(), id);
+        assert_ne!(super::id(two.path()).unwrap(), id);
+        std::fs::write(one.path().join("id"), "").unwrap();
+        assert_ne!(super::id(one.path()).unwrap(), id, "one that was cut short is made anew");
+    }
 
     #[test]
     fn entries_are_replaced_listed_removed_and_private() {

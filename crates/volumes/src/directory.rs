@@ -13,7 +13,7 @@ pub struct Entry {
     pub address: Address,
 }
 
-/// What a controller says about itself when it registers. Nothing depends on it: it is for people.
+/// What a controller says about itself when it registers. But for the books it is for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// What makes devices of volumes; empty if it does not say.
@@ -21,6 +21,8 @@ pub struct Report {
     pub capacity: Option<Room>,
     /// How often it registers, if it says so.
     pub refresh_seconds: Option<i64>,
+    /// Which books it keeps; empty if it does not say.
+    pub books: String,
 }
 
 /// How much fits, in bytes.
@@ -56,6 +58,12 @@ pub trait ControllerDirectory: Send + Sync + 'static {
     /// Adds or replaces. Called for every refresh of a controller as well, so writing what is there
     /// already has to be cheap.
     async fn put(&self, entry: Entry) -> Result<(), DirectoryError>;
+
+    /// Refuses a controller while another one of its id, with books of its own, is heard of: volumes would
+    /// be looked for in the wrong place. Directories that remember nothing of them refuse nobody.
+    async fn admit(&self, _id: &ControllerId, _books: &str) -> Result<(), DirectoryError> {
+        Ok(())
+    }
 
     /// A controller has registered, again or for the first time, and said this about itself.
     /// Directories that show nobody when a controller was last heard of need not remember.

@@ -39,6 +39,8 @@ pub fn unavailable(error: DirectoryError) -> Status {
 
 /// The longest name of a backend that is worth showing.
 const BACKEND_LENGTH_MAX: usize = 32;
+/// A little more than an id of books has.
+const BOOKS_LENGTH_MAX: usize = 64;
 /// Whoever comes less often than once a day is asked for every day.
 const REFRESH_SECONDS_MAX: i64 = 24 * 60 * 60;
 
@@ -54,6 +56,7 @@ fn report(request: &RegisterControllerRequest) -> Report {
         refresh_seconds: Some(request.refresh_seconds)
             .filter(|seconds| 0 < *seconds)
             .map(|seconds| seconds.min(REFRESH_SECONDS_MAX)),
+        books: request.books.chars().take(BOOKS_LENGTH_MAX).collect(),
     }
 }
 
@@ -73,9 +76,11 @@ impl Registry for RegistryService {
         } else {
             let address = Address::parse(&request.address)
                 .map_err(|error| Status::invalid_argument(error.to_string()))?;
+            let report = report(&request);
+            self.directory.admit(&id, &report.books).await.map_err(unavailable)?;
             tracing::debug!(controller = %id, %address, "controller registered");
             self.directory.put(Entry { id: id.clone(), address }).await.map_err(unavailable)?;
-            self.directory.heard(&id, report(&request)).await.map_err(unavailable)?;
+            self.directory.heard(&id, report).await.map_err(unavailable)?;
         }
         Ok(Response::new(RegisterControllerReply {}))
     }

@@ -77,6 +77,11 @@ impl Current {
         !self.has_signed(identity) && self.older.contains(&identity.issuer)
     }
 
+    /// Whether authorities are trusted that no longer sign.
+    pub fn is_rotating(&self) -> bool {
+        !self.older.is_empty()
+    }
+
     pub fn revision(&self) -> u64 {
         self.revision
     }

@@ -193,7 +193,10 @@ impl Instance {
 
     fn fail(&mut self, id: &InstanceId, action: Action, message: String, now: Instant) {
         tracing::warn!(%id, ?action, %message, "an operation failed and will be tried again");
-        let trouble = Trouble { message, at: now, phase: action.trouble_phase() };
+        // What is on its way out does not fail to start.
+        let going = action == Action::Save && self.desired.goal == Goal::Remove;
+        let phase = if going { Phase::StoppingFailed } else { action.trouble_phase() };
+        let trouble = Trouble { message, at: now, phase };
         self.observed.trouble = Some(trouble);
     }
 

@@ -201,3 +201,20 @@ async fn what_cannot_be_stopped_does_not_hold_up_the_agent_for_ever() {
         .collect();
     assert!(!said.is_empty());
 }
+
+/// A full disk, for example: nobody is told that a copy cannot start which is being removed.
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_noted_of_a_removal_is_a_stop_that_failed() {
+    use super::work::Event;
+    use crate::plan::{Action, Phase};
+    let id = InstanceId::new("0a32fbfb-b60c-442e-b242-04e065e37872").unwrap();
+    let mut instance = Instance::assigned(&id, Assignment::default(), Instant::now());
+    let fails_to_save = |instance: &mut Instance| {
+        let outcome = Err("no space left".to_owned());
+        instance.happened(&id, Event::Done { action: Action::Save, outcome }, Instant::now());
+        instance.observed.trouble.clone().unwrap().phase
+    };
+    assert_eq!(fails_to_save(&mut instance), Phase::PendingStartingFailed);
+    instance.unassign(&id);
+    assert_eq!(fails_to_save(&mut instance), Phase::StoppingFailed);
+}

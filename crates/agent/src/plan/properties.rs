@@ -221,7 +221,8 @@ proptest! {
             let plan = world.plan();
             prop_assert_eq!(plan.action, None, "settled");
             prop_assert!(plan.wake.is_none_or(|wake| wake > world.now));
-            let said_running = plan.words.phase == Phase::Running;
+            let said_running =
+                matches!(plan.words.phase, Phase::Running | Phase::RunningNotReady);
             prop_assert!(!said_running || world.is_live(), "said to run");
         }
         world.calm(Goal::Run);

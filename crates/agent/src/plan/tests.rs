@@ -244,7 +244,7 @@ fn what_probes_say_is_told_before_and_after_the_end_they_cause() {
     let unready = |desired: &mut Desired, _: &mut Observed| {
         desired.unready = Some("GET / answered 503".into())
     };
-    let text = "rest Running/: its readiness probe failed: GET / answered 503";
+    let text = "rest Running/NotReady: its readiness probe failed: GET / answered 503";
     check(Some(running()), unready, NOW, text);
     let unhealthy =
         |desired: &mut Desired, _: &mut Observed| desired.unhealthy = Some("no answer".into());
@@ -281,7 +281,7 @@ fn what_probes_say_is_told_before_and_after_the_end_they_cause() {
         failed(desired, observed);
         unready(desired, observed);
     };
-    let text = "rest Running/: its readiness probe failed: GET / answered 503; \
+    let text = "rest Running/NotReady: its readiness probe failed: GET / answered 503; \
                 started again because its liveness probe failed: no answer";
     check(Some(running()), both, NOW, text);
 }

@@ -27,12 +27,13 @@ pub(super) fn running(desired: &Desired, observed: &Observed, warning: Option<&s
         let message = "its assignment could not be read; waiting for the server";
         return Words::new(Phase::Running, message);
     }
+    let phase = if desired.unready.is_some() { Phase::RunningNotReady } else { Phase::Running };
     let unready = desired.unready.as_ref().map(|why| format!("its readiness probe failed: {why}"));
     let before = observed.failed_probe.as_ref();
     let before =
         before.map(|why| format!("started again because its liveness probe failed: {why}"));
     let said = [unready, warning.map(str::to_owned), before].into_iter().flatten();
-    Words::new(Phase::Running, said.collect::<Vec<_>>().join("; "))
+    Words::new(phase, said.collect::<Vec<_>>().join("; "))
 }
 
 /// "exited with code 3", "ended by SIGKILL".

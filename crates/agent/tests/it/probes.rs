@@ -38,9 +38,7 @@ async fn a_copy_is_ready_when_its_command_says_so() {
     program.generation += 1;
     program.spec.readiness_probe = Some(probe(file_probe(&world, "ready"), 1));
     server.assign(&program).await;
-    let why = |status: &WorkloadInstanceStatus| {
-        ready(false)(status) && status.message.starts_with("its readiness probe failed: ")
-    };
+    let why = |status: &WorkloadInstanceStatus| ready(false)(status) && status.reason == "NotReady";
     server.until(&program, "not ready, and why", why).await;
     fs::write(world.path().join("ready"), "").unwrap();
     let status = server.until(&program, "ready", ready(true)).await;

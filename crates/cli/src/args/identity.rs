@@ -257,6 +257,9 @@ pub struct PkiRotate {
     /// Trust the old authority no longer; do it when every machine has renewed its certificate
     #[arg(long)]
     pub finish: bool,
+    /// Also when machines are connected that have not renewed theirs: they have to join anew
+    #[arg(long, requires = "finish")]
+    pub force: bool,
     #[command(flatten)]
     pub connection: Connection,
 }

@@ -105,7 +105,7 @@ fn day(time: SystemTime) -> String {
 
 async fn rotate(global: &Global, arguments: PkiRotate) -> anyhow::Result<()> {
     let target = Target::find(global, &arguments.connection)?;
-    let roots = identity::rotate(&target.endpoint()?, arguments.finish).await?;
+    let roots = identity::rotate(&target.endpoint()?, arguments.finish, arguments.force).await?;
     // The context must know the new authority before the old one goes.
     if let Some(root) = &target.context().root {
         orrery_pki::TlsFiles { root: Some(root.clone()), ..<_>::default() }

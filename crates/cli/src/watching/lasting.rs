@@ -63,7 +63,8 @@ pub fn changes(
     };
     let patient = patience == Patience::Always;
     let (now, away) = (Now::Opening, None);
-    let lasting = Lasting { source, request, project, patient, heard: false, away, now };
+    let told = Outage::None;
+    let lasting = Lasting { source, request, project, patient, heard: false, away, told, now };
     stream::unfold(lasting, Lasting::next).boxed()
 }
 
@@ -75,9 +76,18 @@ enum Now {
     Awaiting(Events, anyhow::Error),
     /// The connection is lost.
     Away,
-    /// There is a connection again.
-    Found,
     Over,
+}
+
+/// What was told of the connection.
+enum Outage {
+    None,
+    /// That it is lost. That it is there again is told when the server has told something: one that
+    /// takes connections while its store is away is of no use yet.
+    Lost,
+    /// That it is there again; next come `Change::Again` and this.
+    Found(Change),
+    Again(Change),
 }
 
 struct Away {
@@ -112,37 +122,49 @@ struct Lasting<S> {
     heard: bool,
     /// Since the connection was lost and until the server says something.
     away: Option<Away>,
+    told: Outage,
     now: Now,
 }
 
 impl<S: Source> Lasting<S> {
     async fn next(mut self) -> Option<(anyhow::Result<Told>, Self)> {
         loop {
-            let told = match std::mem::replace(&mut self.now, Now::Over) {
+            match std::mem::replace(&mut self.told, Outage::None) {
+                Outage::Found(change) => {
+                    self.told = Outage::Again(change);
+                    return Some((Ok(Told::Change(Change::Again)), self));
+                }
+                Outage::Again(change) => return Some((Ok(Told::Change(change)), self)),
+                before @ (Outage::None | Outage::Lost) => self.told = before,
+            }
+            let news = match std::mem::replace(&mut self.now, Now::Over) {
                 Now::Opening => self.open().await,
                 Now::Telling(events) => self.tell(events).await,
                 Now::Absent(why) => self.look_for_project(why).await,
                 Now::Awaiting(events, why) => self.await_project(events, why).await,
-                Now::Away => {
-                    let Some(told) = self.reach().await else { continue };
-                    return Some((told, self));
-                }
-                Now::Found => {
-                    self.now = Now::Opening;
-                    Some(Ok(Change::Again))
-                }
+                Now::Away => self.reach().await.map(Err),
                 Now::Over => return None,
             };
-            match told {
-                Some(Ok(change)) => return Some((Ok(Told::Change(change)), self)),
-                Some(Err(error)) if is_away(&error) && !self.is_given_up() => {
-                    let lost = Told::Lost(format!("{error:#}"));
-                    self.now = Now::Away;
-                    return Some((Ok(lost), self));
-                }
-                Some(Err(error)) => return Some((Err(error), self)),
-                None => {}
+            let Some(told) = news.and_then(|news| self.judge(news)) else { continue };
+            return Some((told, self));
+        }
+    }
+
+    /// What to tell of what was heard, if anything.
+    fn judge(&mut self, news: anyhow::Result<Change>) -> Option<anyhow::Result<Told>> {
+        let was_lost = matches!(self.told, Outage::Lost);
+        match news {
+            Ok(change) if was_lost => {
+                self.told = Outage::Found(change);
+                Some(Ok(Told::Found))
             }
+            Ok(change) => Some(Ok(Told::Change(change))),
+            Err(error) if is_away(&error) && !self.is_given_up() => {
+                self.now = Now::Away;
+                self.told = Outage::Lost;
+                (!was_lost).then(|| Ok(Told::Lost(format!("{error:#}"))))
+            }
+            Err(error) => Some(Err(error)),
         }
     }
 
@@ -151,21 +173,14 @@ impl<S: Source> Lasting<S> {
         self.away.as_ref().is_some_and(Away::is_too_long)
     }
 
-    /// One attempt to reach the server again.
-    async fn reach(&mut self) -> Option<anyhow::Result<Told>> {
+    /// One attempt to reach the server again; says why it failed.
+    async fn reach(&mut self) -> Option<anyhow::Error> {
         self.away.get_or_insert_with(Away::new).pause().await;
-        match self.source.clone().restore().await {
-            Ok(()) => {
-                self.patient |= std::mem::take(&mut self.heard);
-                self.now = Now::Found;
-                Some(Ok(Told::Found))
-            }
-            Err(error) if is_away(&error) && !self.is_given_up() => {
-                self.now = Now::Away;
-                None
-            }
-            Err(error) => Some(Err(error)),
-        }
+        self.source.clone().restore().await.err().or_else(|| {
+            self.patient |= std::mem::take(&mut self.heard);
+            self.now = Now::Opening;
+            None
+        })
     }
 
     async fn open(&mut self) -> Option<anyhow::Result<Change>> {

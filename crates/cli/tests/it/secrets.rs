@@ -190,3 +190,21 @@ fn two_servers_change_the_key_while_secrets_are_written() {
     assert!(refused.contains(&after) && refused.contains("copy the key file"), "{refused}");
     drop(one);
 }
+
+/// Who changes a key because somebody else knows it must not have to stay for it.
+#[test]
+fn a_change_of_keys_goes_on_without_whoever_asked_for_it() {
+    let home = Home::new();
+    let (_server, url) = home.server("data", &[]);
+    let many: Vec<String> = (0..300).map(|number| manifest(&format!("s{number}"))).collect();
+    let file = home.write("many.yaml", many.join("\n---\n"));
+    home.orrery(&["apply", "-f", file.to_str().unwrap(), "--server", &url]).good();
+    let (before, count, status) = sealing(&home, &url);
+    assert_eq!(count, 300, "{status}");
+    let mut asking = home.command(ORRERY);
+    let mut asking = asking.args(["secrets", "rotate-key", "--server", &url]).spawn().unwrap();
+    until("the new key seals", || (sealing(&home, &url).0 != before).then_some(()));
+    asking.kill().unwrap();
+    asking.wait().unwrap();
+    until("everything is sealed with it", || (sealing(&home, &url).1 == 300).then_some(()));
+}

@@ -6,7 +6,7 @@ pub use member::{Joiner, Member, server_on};
 pub use renewal::Renewal;
 
 use crate::endpoint::Endpoint;
-use crate::error::Error;
+use crate::error::{ApiError, Error};
 use orrery_pki::{AuthorityError, JoinToken, Requested, Role, TlsFiles, TokenError};
 use orrery_proto::identity::v1 as wire;
 use orrery_proto::identity::v1::identity_client::IdentityClient;
@@ -84,10 +84,17 @@ pub async fn trust(endpoint: &Endpoint) -> Result<wire::TrustResponse, Error> {
 
 /// Puts a new authority in the place of the old one, or trusts the old one no longer. Answers with the
 /// certificates that are trusted now, PEM.
-pub async fn rotate(endpoint: &Endpoint, finish: bool) -> Result<String, Error> {
-    let request = endpoint.request(wire::RotateRequest { finish });
+pub async fn rotate(endpoint: &Endpoint, finish: bool, force: bool) -> Result<String, Error> {
+    let request = endpoint.request(wire::RotateRequest { finish, force });
     let answer = client(endpoint).await?.rotate(request).await;
-    let answer = answer.map_err(|status| endpoint.failed(&status))?;
+    let answer = answer.map_err(|status| {
+        if status.code() != tonic::Code::FailedPrecondition {
+            return endpoint.failed(&status);
+        }
+        // Somebody would be locked out; of other calls this code means another version.
+        let (reason, message) = ("Conflict".to_owned(), status.message().to_owned());
+        Error::Api(ApiError { reason, message, violations: Vec::new() })
+    })?;
     Ok(answer.into_inner().roots)
 }
 

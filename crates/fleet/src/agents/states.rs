@@ -102,16 +102,11 @@ impl Said<'_> {
     }
 }
 
-/// How an agent begins to say why a copy that runs is not ready. Before the first answer of its probe it
-/// says nothing, and that it runs is what is worth telling.
-const UNREADY: &str = "its readiness probe failed";
-
-/// What people will want to have been told.
+/// What people will want to have been told. Before the first answer of its readiness probe an agent does not
+/// say that a copy is not ready, and that it runs is what is worth telling.
 fn worth_an_event(status: &WorkloadInstanceStatus) -> Option<(Severity, &'static str)> {
     match (status.state.as_str(), status.reason.as_str()) {
-        ("Running", _) if status.ready == Some(false) && status.message.starts_with(UNREADY) => {
-            Some((Severity::Warning, "NotReady"))
-        }
+        ("Running", "NotReady") => Some((Severity::Warning, "NotReady")),
         ("Running", _) if 0 < status.restarts => Some((Severity::Normal, "Restarted")),
         ("Running", _) => Some((Severity::Normal, "Started")),
         ("Succeeded", _) => Some((Severity::Normal, "Succeeded")),
@@ -196,15 +191,14 @@ mod tests {
 
     #[test]
     fn a_copy_that_is_not_ready_is_told_of_once_its_probe_has_spoken() {
-        let told = |ready: Option<bool>, message: &str| {
-            let (state, message) = ("Running".to_owned(), message.to_owned());
-            let status = WorkloadInstanceStatus { state, ready, message, ..<_>::default() };
+        let told = |reason: &str, message: &str| {
+            let (state, reason) = ("Running".to_owned(), reason.to_owned());
+            let message = message.to_owned();
+            let status = WorkloadInstanceStatus { state, reason, message, ..<_>::default() };
             worth_an_event(&status).map(|(_, reason)| reason)
         };
-        let failed = "its readiness probe failed: GET / answered 503";
-        assert_eq!(told(Some(false), failed), Some("NotReady"));
-        assert_eq!(told(Some(false), ""), Some("Started"), "it was not asked yet");
-        assert_eq!(told(Some(false), "runs without its limits"), Some("Started"));
-        assert_eq!(told(Some(true), ""), Some("Started"));
+        assert_eq!(told("NotReady", "in words of whatever language"), Some("NotReady"));
+        assert_eq!(told("", "its readiness probe failed"), Some("Started"), "words are for people");
+        assert_eq!(told("", ""), Some("Started"));
     }
 }

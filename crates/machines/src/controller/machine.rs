@@ -2,7 +2,7 @@
 use super::{Clock, Next, Provider, WorldError};
 use crate::drivers::{Call, DriverKey, Found, MachineArgs, OpKind, SecretRef, Target};
 use crate::plan::machine::{
-    Act, Decision, NodeHealth, Observed, Outcome, Record, Wanted, decide, settle,
+    Act, Decision, NodeHealth, Observed, Outcome, Phase, Record, Wanted, decide, settle,
 };
 use crate::plan::{Reason, Time, elapsed};
 use std::time::Duration;
@@ -52,9 +52,9 @@ pub trait MachineWorld: Send + Sync {
     /// Completes when the deletion of the machine has been asked for.
     async fn deletion_asked(&self, name: &str);
 
-    /// Nobody makes machines of this kind at the moment: says so. The machine is looked at again when a
-    /// driver has registered.
-    async fn no_driver(&self, name: &str, key: &DriverKey) -> Result<(), WorldError>;
+    /// Nobody makes machines of this kind at the moment: says so, and what to do about one that is going.
+    /// The machine is looked at again when a driver has registered.
+    async fn no_driver(&self, name: &str, key: &DriverKey, going: bool) -> Result<(), WorldError>;
 }
 
 /// Takes one machine one step further.
@@ -74,7 +74,13 @@ pub async fn reconcile(
     let asks = matches!(decision.act, Act::Create | Act::Delete | Act::Resolve);
     if asks && !provider.serves(&object.target.key) {
         // Nothing is begun, so nothing is written: the time of its creation has not begun either.
-        world.no_driver(name, &object.target.key).await?;
+        if object.wanted.delete && record.phase != Phase::Terminating {
+            let mut going = record.clone();
+            going.terminate(now);
+            let why = Reason::new("Deleting", "its deletion was asked for");
+            world.write_record(name, object.record_version, &going, &[why]).await?;
+        }
+        world.no_driver(name, &object.target.key, object.wanted.delete).await?;
         return Ok(Next::AwaitChange);
     }
     let mut version = object.record_version;

@@ -18,6 +18,7 @@
 //! are kept (the traits in [`source`]), listeners and TLS (the server; see [`transport`]).
 mod access;
 mod announce;
+mod answer;
 mod conversation;
 pub mod error;
 pub mod peer;
@@ -159,7 +160,7 @@ impl Drivers {
         call: &Call,
     ) -> Result<Created, OpError> {
         let session = self.0.active(&target.key)?;
-        ask(&session, OpKind::Create, (target, machine, call), wire::created).await
+        ask(&session, OpKind::Create, (target, machine, call), answer::created).await
     }
 
     /// Deletes a machine; one that is not there counts as deleted.
@@ -170,7 +171,7 @@ impl Drivers {
         call: &Call,
     ) -> Result<(), OpError> {
         let session = self.0.active(&target.key)?;
-        ask(&session, OpKind::Delete, (target, machine, call), wire::deleted).await
+        ask(&session, OpKind::Delete, (target, machine, call), answer::deleted).await
     }
 
     /// All machines of the class that the provider knows, or with an id just that one.
@@ -181,7 +182,7 @@ impl Drivers {
         call: &Call,
     ) -> Result<Vec<Found>, OpError> {
         let session = self.0.active(&target.key)?;
-        ask(&session, OpKind::List, (target, machine, call), wire::listed).await
+        ask(&session, OpKind::List, (target, machine, call), answer::listed).await
     }
 
     /// One machine by its provider id, or `None` if it does not exist. A driver without `status` is
@@ -194,9 +195,9 @@ impl Drivers {
     ) -> Result<Option<Found>, OpError> {
         let session = self.0.active(&target.key)?;
         if session.can(wire::CAPABILITY_STATUS) {
-            return ask(&session, OpKind::Status, (target, machine, call), wire::status).await;
+            return ask(&session, OpKind::Status, (target, machine, call), answer::status).await;
         }
-        let all = ask(&session, OpKind::List, (target, machine, call), wire::listed).await?;
+        let all = ask(&session, OpKind::List, (target, machine, call), answer::listed).await?;
         Ok(all.into_iter().find(|it| it.provider_id == machine.id))
     }
 }

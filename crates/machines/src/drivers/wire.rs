@@ -1,5 +1,5 @@
 //! Between our words and the wire's.
-use super::error::{ErrorCode, OpError, OpKind};
+use super::error::OpKind;
 use super::registry::Hello;
 use super::source::{DriverKey, SecretRef};
 use orrery_proto::infragrpc as pb;
@@ -16,11 +16,9 @@ pub const CAPABILITY_CANCEL: &str = "cancel";
 /// However many a driver offers: bounds the memory that one driver can make us hold.
 pub const IN_FLIGHT_MAX: usize = 1024;
 /// Names longer than this are not names.
-const TEXT_BYTES_MAX: usize = 256;
+pub(super) const TEXT_BYTES_MAX: usize = 256;
 /// More than there are, and than there will be soon.
 const CAPABILITIES_MAX: usize = 64;
-/// An error is shown to people and kept in a status; what is longer is cut.
-const MESSAGE_CHARS_MAX: usize = 2048;
 
 /// The class that an operation is about, and so the driver that does it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -201,75 +199,6 @@ fn concurrency(protocol: i32, offered: i32) -> usize {
     usize::try_from(offered).unwrap_or(1).clamp(1, IN_FLIGHT_MAX)
 }
 
-/// An error as drivers say it; `code` is 0 when there is none, or when the driver is an old one.
-fn refused(error: String, code: i32, retry_ms: i64, state: String) -> Result<(), OpError> {
-    let code = ErrorCode::try_from(code).unwrap_or(ErrorCode::Unknown);
-    if error.is_empty() && code == ErrorCode::Ok {
-        return Ok(());
-    }
-    let code = if code == ErrorCode::Ok { ErrorCode::Unknown } else { code };
-    let message = match error.chars().take(MESSAGE_CHARS_MAX).collect::<String>() {
-        empty if empty.is_empty() => "the driver gave no reason".into(),
-        message => message,
-    };
-    let retry_after = u64::try_from(retry_ms).ok().filter(|ms| *ms > 0).map(Duration::from_millis);
-    Err(OpError::Refused { code, message, retry_after, last_known_state: state })
-}
-
-/// The readers of answers: `None` if the answer is of another type.
-pub(super) fn created(response: Response) -> Option<Result<Created, OpError>> {
-    let Response::Createresponse(said) = response else { return None };
-    Some(read_created(said))
-}
-
-fn read_created(said: driver_side::CreateResp) -> Result<Created, OpError> {
-    refused(said.error, said.code, said.retry_after_ms, said.last_known_state.clone())?;
-    Ok(Created {
-        provider_id: said.provider_id,
-        node_name: said.nodename,
-        addresses: said.addresses,
-        last_known_state: said.last_known_state,
-        adopted: said.adopted,
-    })
-}
-
-pub(super) fn deleted(response: Response) -> Option<Result<(), OpError>> {
-    let Response::Deleteresponse(said) = response else { return None };
-    Some(read_deleted(said))
-}
-
-/// A machine that is not there is deleted.
-fn read_deleted(said: driver_side::DeleteResp) -> Result<(), OpError> {
-    if said.code == i32::from(ErrorCode::NotFound) {
-        return Ok(());
-    }
-    refused(said.error, said.code, said.retry_after_ms, said.last_known_state)
-}
-
-pub(super) fn listed(response: Response) -> Option<Result<Vec<Found>, OpError>> {
-    let Response::Listresponse(said) = response else { return None };
-    Some(read_listed(said))
-}
-
-fn read_listed(said: driver_side::ListResp) -> Result<Vec<Found>, OpError> {
-    refused(said.error, said.code, said.retry_after_ms, String::new())?;
-    Ok(said.list.into_iter().map(found).collect())
-}
-
-pub(super) fn status(response: Response) -> Option<Result<Option<Found>, OpError>> {
-    let Response::Statusresponse(said) = response else { return None };
-    Some(read_status(said))
-}
-
-/// `Ok(None)` if there is no such machine.
-fn read_status(said: driver_side::StatusResp) -> Result<Option<Found>, OpError> {
-    if said.code == i32::from(ErrorCode::NotFound) {
-        return Ok(None);
-    }
-    refused(said.error, said.code, said.retry_after_ms, String::new())?;
-    Ok(said.machine.map(found))
-}
-
 /// What an answer is, for the error that says that it is the wrong one.
 pub(super) fn answer_name(response: Option<&Response>) -> &'static str {
     match response {
@@ -283,37 +212,9 @@ pub(super) fn answer_name(response: Option<&Response>) -> &'static str {
     }
 }
 
-fn found(machine: driver_side::Machine) -> Found {
-    Found {
-        provider_id: machine.machine_id,
-        name: machine.machine_name,
-        addresses: machine.addresses,
-        state: machine.state,
-        idempotency_key: machine.idempotency_key,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[track_caller]
-    fn check(error: &str, code: i32, expect: Option<ErrorCode>) {
-        let found = refused(error.into(), code, 0, String::new());
-        assert_eq!(found.err().map(|error| error.code()), expect, "{error:?} {code}");
-    }
-
-    /// Defect 8: errors were bare strings; those of old drivers still are.
-    #[test]
-    fn an_error_has_a_code() {
-        check("", 0, None);
-        check("boom", 0, Some(ErrorCode::Unknown));
-        check("boom", 8, Some(ErrorCode::ResourceExhausted));
-        check("", 3, Some(ErrorCode::InvalidArgument));
-        check("boom", 99, Some(ErrorCode::Unknown));
-        let long = refused("é".repeat(1 << 20), 0, 0, String::new()).expect_err("an error");
-        assert!(long.to_string().chars().count() < MESSAGE_CHARS_MAX + 20);
-    }
 
     #[test]
     fn a_registration_is_checked() {

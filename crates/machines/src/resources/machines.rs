@@ -2,7 +2,7 @@
 use super::joining::{Authority, Joining};
 use super::nodes::{Found, Nodes};
 use super::record;
-use super::refs::{self, MACHINE_FINALIZER, is_going, meta, reference, seconds};
+use super::refs::{self, FORGET_ANNOTATION, MACHINE_FINALIZER, is_going, meta, reference, seconds};
 use super::views::Views;
 use super::{HubClock, freeze, ignore_gone, outcome, unavailable};
 use crate::controller::machine::{MachineObject, MachineWorld};
@@ -223,6 +223,12 @@ impl InProject<'_> {
     }
 }
 
+/// Whether somebody has said that it may go without its driver.
+fn is_let_go(machine: &Machine) -> bool {
+    let said = meta(&machine.metadata).annotations.get(FORGET_ANNOTATION);
+    said.is_some_and(|said| said == "true")
+}
+
 fn condition(r#type: &str, holds: bool, reason: String, message: String) -> Condition {
     Condition {
         r#type: r#type.to_owned(),
@@ -239,8 +245,8 @@ impl MachineWorld for InProject<'_> {
         let Some(machine) = self.read(name).await? else { return Ok(None) };
         let found = self.link(&machine).await?;
         let Some(target) = self.all.target(self.project, &machine) else {
-            if is_going(&machine.metadata) && !machine.status.as_ref().is_some_and(|it| it.started)
-            {
+            let started = machine.status.as_ref().is_some_and(|it| it.started);
+            if is_going(&machine.metadata) && (!started || is_let_go(&machine)) {
                 self.forget(name).await?;
             } else {
                 self.no_class(name, &machine).await?;
@@ -253,6 +259,7 @@ impl MachineWorld for InProject<'_> {
             delete: is_going(&machine.metadata),
             revision: self.all.wanted_revision(self.project, &machine, &target),
             frozen: self.all.frozen(self.project, &machine),
+            forget: is_let_go(&machine),
         };
         Ok(Some(MachineObject {
             wanted,
@@ -318,10 +325,15 @@ impl MachineWorld for InProject<'_> {
         self.all.views.deletion_asked(&self.name(name)).await;
     }
 
-    async fn no_driver(&self, name: &str, key: &DriverKey) -> Result<(), WorldError> {
-        let message = format!(
-            "no driver for {key} is registered; start one, or correct spec.provider of the class"
-        );
+    async fn no_driver(&self, name: &str, key: &DriverKey, going: bool) -> Result<(), WorldError> {
+        let else_do = match going {
+            false => "or correct spec.provider of the class".to_owned(),
+            true => format!(
+                "or let go of what its provider may still have: orrery annotate machine {name} \
+                 {FORGET_ANNOTATION}=true"
+            ),
+        };
+        let message = format!("no driver for {key} is registered; start one, {else_do}");
         let waiting = condition("DriverAvailable", false, "NoDriver".into(), message);
         self.set_condition(name, waiting).await
     }

@@ -14,6 +14,8 @@ pub const CLASS_FINALIZER: &str = "orrery.dev/class-in-use";
 pub const SECRET_FINALIZER: &str = "orrery.dev/secret-in-use";
 /// On a project: its machines are frozen; on the project `system`: all machines are.
 pub const FROZEN_ANNOTATION: &str = "machines.orrery.dev/frozen";
+/// On a machine that is deleted: it may go without its driver.
+pub const FORGET_ANNOTATION: &str = "machines.orrery.dev/forget";
 /// On a node: the machine that it runs on.
 pub const NODE_MACHINE_LABEL: &str = "machines.orrery.dev/machine";
 /// On a node: the identity of that machine, by which a name that is used again is told from the first.

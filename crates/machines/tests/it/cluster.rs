@@ -282,6 +282,7 @@ impl MachineWorld for Cluster {
             delete: machine.delete,
             revision,
             frozen: store.spec.frozen,
+            forget: false,
         };
         Ok(Some(MachineObject {
             wanted,
@@ -335,7 +336,7 @@ impl MachineWorld for Cluster {
         }
     }
 
-    async fn no_driver(&self, _name: &str, _key: &DriverKey) -> Result<(), WorldError> {
+    async fn no_driver(&self, _: &str, _: &DriverKey, _: bool) -> Result<(), WorldError> {
         Ok(())
     }
 }

@@ -263,6 +263,31 @@ async fn without_its_driver_only_what_was_never_made_goes() {
     assert!(here.cloud.names().is_empty());
 }
 
+/// A driver that never comes back does not keep its machines for ever, once somebody says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_is_let_go_of_without_its_driver() {
+    let here = Installation::start().await;
+    here.class("small", of("Cloud")).await;
+    let driver = here.driver("Cloud");
+    here.machine("made", "small").await;
+    here.world.until(&at("made"), |it: &Machine| phase(it) == "Running").await;
+    drop(driver);
+    let machines = here.resources::<Machine>();
+    machines.delete(&at("made")).await.expect("asked for");
+    let told = |it: &Machine| {
+        let said = condition(it, "DriverAvailable");
+        phase(it) == "Terminating"
+            && said.is_some_and(|(_, said)| said.contains("machines.orrery.dev/forget=true"))
+    };
+    here.world.until(&at("made"), told).await;
+    let let_go = |meta: &mut ObjectMeta| {
+        meta.annotations.insert("machines.orrery.dev/forget".to_owned(), "true".to_owned());
+    };
+    machines.update_meta(&at("made"), let_go).await.expect("annotated");
+    here.world.until_gone::<Machine>(&at("made")).await;
+    assert_eq!(here.cloud.names(), ["made"], "the provider still has it");
+}
+
 /// proves: MCH-07
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_create_waits_for_a_change_and_then_goes_on() {

@@ -81,7 +81,7 @@ impl World {
             health: Duration::from_secs(600),
             drain: Duration::from_secs(300),
         };
-        let wanted = Wanted { limits, delete: false, revision: 1, frozen: false };
+        let wanted = Wanted { limits, delete: false, revision: 1, frozen: false, forget: false };
         Self { now, wanted, record: Record::new(now), there: 0, forgotten: false }
     }
 

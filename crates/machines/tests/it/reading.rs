@@ -112,7 +112,8 @@ async fn a_bootstrap_secret_is_readable_for_its_operation_only() {
         let named = asked.operationparams.and_then(|it| it.bootstrap_secret).expect("named");
         assert_eq!((named.secret_name.as_str(), named.name_space.as_str()), ("join-m1", "shop"));
         assert!(secret(&mut driver, "join-m1").await.expect("readable").data.contains("join-m1"));
-        driver.answer(asked.operation_id, Response::Createresponse(CreateResp::default())).await;
+        let said = CreateResp { provider_id: "p".into(), ..Default::default() };
+        driver.answer(asked.operation_id, Response::Createresponse(said)).await;
     });
     made.expect("created");
     denied(secret(&mut driver, "join-m1").await);

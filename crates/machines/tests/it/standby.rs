@@ -8,7 +8,8 @@ async fn create_reaches(world: &World, driver: &mut Scripted) {
     let (wanted, args, limit) = (target("A"), machine("m"), call(5));
     let (made, ()) = tokio::join!(world.drivers.create(&wanted, &args, &limit), async {
         let asked = driver.next().await;
-        driver.answer(asked.operation_id, Response::Createresponse(CreateResp::default())).await;
+        let said = CreateResp { provider_id: "p".into(), ..Default::default() };
+        driver.answer(asked.operation_id, Response::Createresponse(said)).await;
     });
     made.expect("this driver is the active one");
 }

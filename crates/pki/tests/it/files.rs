@@ -83,6 +83,26 @@ fn permission_is_400_or_600_and_nothing_else() {
 }
 
 /// proves: AGT-13
+/// A bundle of public authorities belongs to the system and is there for everybody.
+#[test]
+fn a_public_root_may_be_read_by_all_and_changed_by_its_owner_only() {
+    let world = World::new();
+    let root = world.path("root");
+    for (mode, works) in
+        [(0o400, true), (0o600, true), (0o644, true), (0o444, true), (0o664, false), (0o646, false)]
+    {
+        fs::set_permissions(&root, Permissions::from_mode(mode)).unwrap();
+        let found = orrery_pki::publicly_rooted_client_config(&root);
+        assert_eq!(found.is_ok(), works, "{mode:o}");
+        if let Err(error) = found {
+            assert!(
+                error.to_string().ends_with(&format!("chmod go-w {}", root.display())),
+                "{error}"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_refused_permission_says_what_to_run() {
     for (mode, expect) in [

@@ -11,6 +11,7 @@ use orrery_hub::{Error, Hub};
 use orrery_pki::Subject;
 use orrery_proto::identity::v1 as wire;
 use orrery_proto::identity::v1::identity_server::{Identity, IdentityServer};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
 
@@ -22,7 +23,11 @@ const LEFT_BEHIND: &str = "your own certificate is of an authority that would be
     come back with one of the new authority (the server keeps one in pki/admin of its data folder), or with an access \
     token";
 
+/// How many of those who would be left behind are named.
+const NAMED_MAX: usize = 20;
+
 pub struct IdentityService {
+    access: Access,
     joining: Joining,
     authorities: Authorities,
     guard: Guard,
@@ -38,8 +43,8 @@ impl IdentityService {
         let authorities = identities.authorities().clone();
         let lifetime = identities.lifetime();
         let joining = Joining::new(hub, authorities.clone(), access.clone(), lifetime)?;
-        let (guard, scheme) = (Guard::new(access), hub.scheme().clone());
-        Ok(IdentityServer::new(Self { joining, authorities, guard, scheme })
+        let (guard, scheme) = (Guard::new(access.clone()), hub.scheme().clone());
+        Ok(IdentityServer::new(Self { access, joining, authorities, guard, scheme })
             .max_decoding_message_size(MESSAGE_BYTES_MAX))
     }
 
@@ -134,11 +139,18 @@ impl Identity for IdentityService {
         let guard = self.guard(&peer);
         let checked = guard.check_resource("update", "authorities", "", "", "");
         checked.map_err(|error| Status::permission_denied(error.to_string()))?;
-        let finish = request.get_ref().finish;
+        let wire::RotateRequest { finish, force } = *request.get_ref();
         let current = self.authorities.current();
-        let leaves = |identity| current.as_ref().is_some_and(|current| current.leaves(identity));
+        let leaves = |identity: &orrery_pki::Identity| {
+            current.as_ref().is_some_and(|known| known.leaves(identity))
+        };
         if finish && peer.identity.as_ref().is_some_and(leaves) {
             return Err(Status::failed_precondition(LEFT_BEHIND));
+        }
+        let behind = |identity: &orrery_pki::Identity| self.authorities.leaves_behind(identity);
+        let others = self.access.present().only(behind);
+        if finish && !force && !others.is_empty() {
+            return Err(Status::failed_precondition(left_behind(&others)));
         }
         let rotated = if finish {
             self.authorities.finish_rotation().await
@@ -175,6 +187,21 @@ impl Identity for IdentityService {
         let (allowed, reason) = (decision.allowed(), decision.reason().to_owned());
         Ok(Response::new(wire::CanIResponse { allowed, reason, permissions: Vec::new() }))
     }
+}
+
+/// Who would be locked out, and what to do about it.
+fn left_behind(names: &BTreeSet<String>) -> String {
+    let mut named: Vec<&str> = names.iter().take(NAMED_MAX).map(String::as_str).collect();
+    let more = format!("and {} more", names.len().saturating_sub(NAMED_MAX));
+    if NAMED_MAX < names.len() {
+        named.push(&more);
+    }
+    format!(
+        "these are connected to this server with certificates of an authority that would be trusted no longer, and would \
+         have to join anew: {}; machines renew theirs within ten minutes, those made by hand are to be issued anew. Try \
+         again later, or lock them out with --force",
+        named.join(", ")
+    )
 }
 
 fn permission(rule: Rule) -> wire::Permission {

@@ -28,7 +28,7 @@ pub struct HttpFetch {
 impl HttpFetch {
     pub fn new(root: Option<&Path>) -> Result<Self, IdentityProblem> {
         let mut config = match root {
-            Some(root) => (*orrery_pki::rooted_client_config(root)?).clone(),
+            Some(root) => (*orrery_pki::publicly_rooted_client_config(root)?).clone(),
             None => ClientConfig::builder_with_provider(orrery_pki::crypto_provider())
                 .with_safe_default_protocol_versions()
                 .map_err(|error| IdentityProblem::Issuer { problem: error.to_string() })?

@@ -4,6 +4,7 @@ use orrery_api::{Kind, Object};
 use orrery_hub::{Admit, Error};
 use orrery_pki::Subject;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// The kind whose readers may see what is sensitive in other kinds too.
 const SECRETS: (&str, &str) = ("core", "secrets");
@@ -48,18 +49,48 @@ pub fn asked_of_resource(
 pub struct Guard {
     access: Access,
     subject: Subject,
+    borrowed: Option<Borrowed>,
+}
+
+/// By what right somebody asks as somebody else: who it is, and all that they must be allowed for it.
+#[derive(Clone, Debug)]
+pub struct Borrowed(Arc<(Subject, Vec<Attributes>)>);
+
+impl Borrowed {
+    pub fn new(asker: Subject, needed: impl IntoIterator<Item = Attributes>) -> Self {
+        Self(Arc::new((asker, needed.into_iter().collect())))
+    }
 }
 
 impl Guard {
     /// For somebody of whom nothing is known yet, and who therefore may do nothing.
     pub fn new(access: Access) -> Self {
-        Self { access, subject: Subject::unknown() }
+        Self { access, subject: Subject::unknown(), borrowed: None }
     }
 
     /// The same for somebody else.
     #[must_use]
     pub fn of(&self, subject: Subject) -> Self {
-        Self { access: self.access.clone(), subject }
+        Self { access: self.access.clone(), subject, borrowed: None }
+    }
+
+    /// The same where another asks as this one.
+    #[must_use]
+    pub fn borrowed(self, borrowed: Option<Borrowed>) -> Self {
+        Self { borrowed, ..self }
+    }
+
+    /// Refuses when whoever asks as this one may not do so any more.
+    pub fn check_borrowed(&self) -> Result<(), Error> {
+        let Some(Borrowed(borrowed)) = &self.borrowed else { return Ok(()) };
+        let (asker, needed) = &**borrowed;
+        let asker = self.of(asker.clone());
+        needed.iter().try_for_each(|asked| asker.refuse_unless(asked))
+    }
+
+    /// Whether no change of roles and bindings could end what this one listens to.
+    pub fn listens_for_ever(&self) -> bool {
+        self.borrowed.is_none() && self.may_everything()
     }
 
     pub fn subject(&self) -> &Subject {

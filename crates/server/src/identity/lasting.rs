@@ -91,7 +91,7 @@ impl Guard {
         lasting: Lasting,
         items: BoxStream<'static, Result<T, Error>>,
     ) -> BoxStream<'static, Result<T, Error>> {
-        if self.may_everything() {
+        if self.listens_for_ever() {
             // Nobody can take it from them: their streams are as fast as before.
             return items;
         }
@@ -125,6 +125,7 @@ impl<T> State<T> {
     }
 
     fn check(&self) -> Result<(), Error> {
+        self.guard.check_borrowed()?;
         match &self.lasting.asked {
             Asked::Once(asked) => self.guard.refuse_unless(asked)?,
             Asked::Used(uses) => uses.check(&self.guard)?,

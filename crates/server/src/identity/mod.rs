@@ -19,7 +19,7 @@ pub use authenticate::{authenticate, proven};
 pub use cut::Cut;
 pub use ending::{Ending, GOOD_NO_LONGER, LastWords};
 pub use farewell::farewell;
-pub use guard::{Guard, asked_of_part, asked_of_resource};
+pub use guard::{Borrowed, Guard, asked_of_part, asked_of_resource};
 pub use lasting::{Lasting, Uses};
 
 use fetch::HttpFetch;
@@ -170,7 +170,9 @@ impl Identities {
         let request = Requested::for_key(key_pem, &wanted.name)?;
         let request = CertificateRequest::from_der(request.der());
         let request = request.map_err(|error| AuthorityError::Request(error.to_string()))?;
-        Ok(current.authority()?.sign(&request, wanted, validity)?)
+        let signed = current.authority()?.sign(&request, wanted, validity)?;
+        self.authorities.note_renewed(&signed.identity);
+        Ok(signed)
     }
 
     /// Keeps the certificate good, and refuses who is disabled. What is returned decides for all.

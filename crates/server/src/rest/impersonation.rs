@@ -8,7 +8,7 @@
 //! ```
 //! The whole request is then that one's: what they may not do is refused, whoever sends it.
 use super::failure::Failure;
-use crate::identity::Guard;
+use crate::identity::{Borrowed, Guard};
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use orrery_access::Attributes;
@@ -50,11 +50,13 @@ pub fn apply(guard: &Guard, request: &mut Request) -> Result<(), Failure> {
     }
     let whom = Whom::read(request.headers())?;
     let allowed = whom.check(&guard.of(asker.clone()));
+    let borrowed = Borrowed::new(asker.clone(), whom.needed());
     // Also where it is refused: the audit log says as whom they wanted to ask.
     let Whom { user, groups, uid, extra } = whom;
     let subject = Subject::impersonated(user, groups);
     let peer = peer.asking_as(subject, Impersonation { asker, uid, extra });
     request.extensions_mut().insert(peer);
+    request.extensions_mut().insert(borrowed);
     allowed
 }
 

@@ -264,7 +264,7 @@ impl Rest {
             false => accept::form(&parts.headers)?,
         };
         let call = Call {
-            guard: self.guard.of(peer.subject()),
+            guard: self.guard.of(peer.subject()).borrowed(parts.extensions.get().cloned()),
             hub: self.hub.clone(),
             resource,
             query,

@@ -16,6 +16,7 @@ use orrery_store::{Engine, Entry, Expect, Lease, ListRequest, Op};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 
 /// How long the other servers may take to say that they hold a key.
 const LEARN_TIMEOUT: Duration = Duration::from_secs(30);
@@ -44,11 +45,13 @@ pub struct Rotation {
     engine: Arc<dyn Engine>,
     sealer: Arc<Sealer>,
     server: String,
+    /// What was begun, whether or not somebody waits for it.
+    tasks: TaskTracker,
 }
 
 impl Rotation {
     pub fn new(engine: Arc<dyn Engine>, sealer: Arc<Sealer>, server: &str) -> Self {
-        Self { engine, sealer, server: server.to_owned() }
+        Self { engine, sealer, server: server.to_owned(), tasks: TaskTracker::new() }
     }
 
     pub fn engine(&self) -> &dyn Engine {
@@ -59,8 +62,24 @@ impl Rotation {
         &self.sealer
     }
 
-    /// Seals everything with a new key, or with one that every server holds already.
+    /// Seals everything with a new key, or with one that every server holds already. It goes on when
+    /// whoever asked for it is gone: who changes a key that others know must not have to stay for it.
     pub async fn rotate(&self, wanted: Option<KeyId>) -> Result<Rotated, Error> {
+        let rotation = self.clone();
+        let running = self.tasks.spawn(async move {
+            let outcome = rotation.rotate_here(wanted).await;
+            match &outcome {
+                Ok(Rotated { key, resealed, .. }) => {
+                    tracing::info!(%key, resealed, "everything is sealed with this key");
+                }
+                Err(error) => tracing::warn!(%error, "the encryption key was not changed"),
+            }
+            outcome
+        });
+        running.await.unwrap_or_else(|error| Err(Error::Internal(error.to_string())))
+    }
+
+    async fn rotate_here(&self, wanted: Option<KeyId>) -> Result<Rotated, Error> {
         let lease = self.engine.acquire(LEASE, &self.server, LEASE_TTL).await.map_err(store)?;
         let lease = lease.ok_or_else(|| {
             Error::BadRequest("the key is being changed already; wait until that is done".into())

@@ -165,3 +165,24 @@ async fn roles_bindings_and_tokens_by_grpc() {
         }
     }
 }
+
+/// An administrator who disables themselves by mistake could not take it back.
+#[tokio::test]
+async fn nobody_disables_themselves() {
+    let world = world().await;
+    let admin = certificate(&world, Role::User, "root", Some("orrery:admins"));
+    let commander = Commander::connect(&world.endpoint(Some(admin))).await.unwrap();
+    let revoke = |peer: &str| {
+        let object = json!({
+            "apiVersion": "core.orrery.dev/v1", "kind": "Revocation", "metadata": { "name": peer },
+            "spec": { "role": "user", "peer": peer },
+        });
+        let body = Some(hub::resource::Body::Json(object.to_string()));
+        let resource = Some(hub::Resource { body, ..<_>::default() });
+        commander.apply(hub::ApplyRequest { resource, ..<_>::default() })
+    };
+    revoke("eve").await.expect("another one");
+    let said = revoke("root").await.expect_err("their own").to_string();
+    assert!(said.contains("user \"root\" would lock themselves out"), "{said}");
+    revoke("mallory").await.expect("they may still do everything");
+}

@@ -4,7 +4,7 @@ use crate::audit::{lines, operations};
 use crate::support::{Answer, WORKLOADS, World, workload};
 use axum::body::Body;
 use axum::http::Method;
-use orrery_hub::Hub;
+use orrery_hub::{Hub, ObjectName};
 use orrery_pki::{BearerToken, TlsFiles};
 use orrery_proto::core::v1 as core;
 use orrery_proto::hub::v1::DiscoverRequest;
@@ -166,6 +166,47 @@ async fn who_may_not_impersonate_is_refused() {
     let written = lines(&path, by("eve", 403)).await;
     let refused = written.iter().find(|line| by("eve", 403)(line)).unwrap();
     assert_eq!((&refused["verb"], &refused["allowed"]), (&json!("list"), &json!(false)));
+}
+
+/// A watch that was opened as somebody else ends with the right to ask as them, also where that one may do
+/// everything and where only a part of what was said is no longer allowed.
+#[tokio::test]
+async fn a_watch_ends_with_the_right_to_impersonate() {
+    let world = World::start().await;
+    let ann = bearer(&world.hub, "ann").await;
+    bind_in(&world.hub, "default", "viewer", "bob").await;
+    grant(&world.hub, "ann", impersonate("core", "users", &["bob"])).await;
+    grant(&world.hub, "ann", impersonate("core", "groups", &["orrery:admins"])).await;
+    world.post(WORKLOADS, &workload("one")).await.expect(201);
+    let ann = ("authorization", ann.as_str());
+    let admin = [ann, BOB, ("impersonate-group", "orrery:admins")];
+    until("the bindings count", async || {
+        let one = ask(&world, Method::GET, WORKLOADS, &[ann, BOB], &json!({})).await;
+        let two = ask(&world, Method::GET, WORKLOADS, &admin, &json!({})).await;
+        (one.code == 200 && two.code == 200).then_some(())
+    })
+    .await;
+    let path = format!("{WORKLOADS}?watch=true");
+    let mut as_bob = world.watch_with(&path, &[ann, BOB]).await;
+    let mut as_admin = world.watch_with(&path, &admin).await;
+    for events in [&mut as_bob, &mut as_admin] {
+        assert_eq!(events.next().await.unwrap()["type"], "ADDED");
+    }
+
+    let take_away = async |name: &str| {
+        let bindings = world.hub.resources::<core::RoleBinding>().unwrap();
+        bindings.delete(&ObjectName::new("system", name)).await.unwrap();
+    };
+    take_away("ann-ann-groups").await;
+    let end = as_admin.next().await.expect("it ends with a word");
+    assert_eq!((&end["type"], &end["object"]["code"]), (&json!("ERROR"), &json!(403)), "{end}");
+    world.post(WORKLOADS, &workload("two")).await.expect(201);
+    assert_eq!(as_bob.next().await.unwrap()["object"]["metadata"]["name"], "two");
+    take_away("ann-ann-users").await;
+    let end = as_bob.next().await.expect("it ends with a word");
+    let message = end["object"]["message"].as_str().unwrap();
+    assert!(message.contains("user \"ann\" cannot impersonate users"), "{message}");
+    assert!(as_bob.next().await.is_none(), "and then it is over");
 }
 
 /// Whoever believes that they ask as another is not answered as themselves.

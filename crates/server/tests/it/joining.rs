@@ -59,7 +59,11 @@ fn read(files: &TlsFiles) -> TlsMaterial {
 }
 
 fn user(world: &World) -> TlsMaterial {
-    let request = IssueRequest::new(Role::User, "admin").group("orrery:admins");
+    named(world, "admin")
+}
+
+fn named(world: &World, name: &str) -> TlsMaterial {
+    let request = IssueRequest::new(Role::User, name).group("orrery:admins");
     let issued = world.identities.issue(&request, DAY).expect("issued");
     issued.material().expect("usable")
 }
@@ -105,22 +109,32 @@ async fn a_certificate_is_renewed_for_the_same_key_and_a_new_root_is_learned() {
 
     // The authority is rotated: the old certificate is still good, and the server says that it goes.
     let person = world.endpoint(Some(user(&world)));
-    let roots = identity::rotate(&person, false).await.expect("rotated");
+    let ann = world.endpoint(Some(named(&world, "ann")));
+    let roots = identity::rotate(&person, false, false).await.expect("rotated");
     assert_eq!(roots.matches("BEGIN CERTIFICATE").count(), 2);
     assert!(identity::trust(&endpoint).await.expect("still trusted").renew);
+    let held = endpoint.connect().await.expect("with the old certificate, and held");
     renewal.renew().await.expect("renewed by the new authority");
     assert!(!identity::trust(&endpoint).await.expect("trusted").renew);
     assert_eq!(read(&files).root_certificates().len(), 2);
 
     // Nobody finishes it who would be locked out by that.
-    let refused = identity::rotate(&person, true).await.expect_err("it would be locked out");
+    let refused = identity::rotate(&person, true, false).await.expect_err("it would be locked out");
     assert!(refused.to_string().contains("trusted no longer"), "{refused}");
     identity::trust(&person).await.expect("nothing has changed");
 
     // The rotation is finished: who was left behind is refused, who has renewed goes on.
     let left_behind = Endpoint::new(&world.url, Some(user(&world))).expect("our own address");
     let stale = TlsMaterial::clone(&read(&files));
-    identity::rotate(&left_behind, true).await.expect("finished");
+    let open = Commander::connect(&ann).await.expect("the old certificate is still good");
+    let refused = identity::rotate(&left_behind, true, false).await.expect_err("somebody is there");
+    assert!(refused.to_string().contains(": user/ann;"), "{refused}");
+    assert!(refused.to_string().contains("--force"), "{refused}");
+    assert!(!refused.to_string().contains("version"), "{refused}");
+    open.discover().await.expect("nothing has changed");
+    drop(held);
+    drop(open);
+    identity::rotate(&left_behind, true, true).await.expect("finished");
     assert_eq!(stale.root_certificates().len(), 2);
     identity::trust(&endpoint).await.expect("the new certificate is good");
     let old = identity::trust(&person).await;

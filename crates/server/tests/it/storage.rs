@@ -20,6 +20,15 @@ async fn plain(world: &World) -> Channel {
 }
 
 async fn register(channel: Channel, id: &str, address: &str) -> Result<(), Status> {
+    register_books(channel, id, address, "").await
+}
+
+async fn register_books(
+    channel: Channel,
+    id: &str,
+    address: &str,
+    books: &str,
+) -> Result<(), Status> {
     let request = RegisterControllerRequest {
         controller_id: id.into(),
         address: address.into(),
@@ -27,6 +36,7 @@ async fn register(channel: Channel, id: &str, address: &str) -> Result<(), Statu
         capacity_bytes: 10 << 30,
         available_bytes: 3 << 29,
         refresh_seconds: 60,
+        books: books.into(),
     };
     RegistryClient::new(channel).register_controller(request).await.map(|_| ())
 }
@@ -85,6 +95,38 @@ async fn entries_are_resources_and_survive_a_restart() {
         }
     });
     gone.await.expect("the registry forgets it");
+    world.stop().await;
+}
+
+/// Two hosts with one id would take turns, and volumes be looked for where they never were.
+/// proves: VOL-02
+#[tokio::test]
+async fn a_second_controller_of_an_id_is_refused_while_the_first_is_heard_of() {
+    let world = World::start().await;
+    let channel = plain(&world).await;
+    let register = |address: &'static str, books: &'static str| {
+        register_books(channel.clone(), "host-1", address, books)
+    };
+    register("127.0.0.1:1", "first").await.unwrap();
+    let name = ObjectName::new("", "host-1");
+    let known = |found: &StorageController| {
+        found.status.as_ref().is_some_and(|status| status.books == "first")
+    };
+    world.until::<StorageController>(&name, known).await;
+    let refused = register("127.0.0.1:2", "second").await.unwrap_err();
+    assert_eq!(refused.code(), Code::AlreadyExists);
+    assert!(refused.message().contains("registers from 127.0.0.1:1"), "{refused}");
+    register("127.0.0.1:3", "first").await.expect("the same one, restarted on another port");
+    register("127.0.0.1:4", "").await.expect("by hand");
+    register("127.0.0.1:5", "second").await.expect_err("the first one is still known");
+
+    world.hub.resources::<StorageController>().unwrap().delete(&name).await.unwrap();
+    let taken = tokio::time::timeout(orrery_testkit::world::SOON, async {
+        while register("127.0.0.1:6", "second").await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    });
+    taken.await.expect("what people have deleted is in nobody's way");
     world.stop().await;
 }
 

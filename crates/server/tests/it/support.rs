@@ -157,7 +157,11 @@ impl World {
 
     /// Opens a watch; its events come one by one.
     pub async fn watch(&self, path: &str, accept: &str) -> Events {
-        let request = self.request(Method::GET, path, &[("accept", accept)], Body::empty());
+        self.watch_with(path, &[("accept", accept)]).await
+    }
+
+    pub async fn watch_with(&self, path: &str, headers: &[(&str, &str)]) -> Events {
+        let request = self.request(Method::GET, path, headers, Body::empty());
         let response = self.client.request(request).await.expect("an answer");
         assert_eq!(response.status(), StatusCode::OK);
         Events { body: response.into_body(), rest: Vec::new() }

@@ -82,15 +82,23 @@ pub async fn unmount_all(place: &Path) -> Result<()> {
     .await
 }
 
-/// Removes the empty folder or file that was made as a place to mount at.
+/// Removes the empty folder or file that was made as a place to mount at. One with something in it was
+/// not, and stays.
 pub fn remove_place(place: &Path) -> Result<()> {
     let removed = match fs::symlink_metadata(place) {
         Ok(found) if found.is_dir() => fs::remove_dir(place),
+        Ok(found) if found.is_file() && 0 < found.len() => {
+            Err(std::io::Error::from(std::io::ErrorKind::DirectoryNotEmpty))
+        }
         Ok(_) => fs::remove_file(place),
         Err(error) => Err(error),
     };
     match removed {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty => {
+            let place = place.display();
+            Err(Error::InUse(format!("{place} is not a mount and holds data, so it stays")))
+        }
         other => other.doing(|| format!("remove {}", place.display())),
     }
 }

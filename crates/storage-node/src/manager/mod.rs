@@ -13,7 +13,7 @@ use crate::{
     backend::{Backend, Image, Role},
     error::{Error, Result, blocking},
     guard::Guards,
-    ledger::{Ledger, MappingEntry, Phase, SnapshotEntry, VolumeEntry},
+    ledger::{self, Ledger, MappingEntry, Phase, SnapshotEntry, VolumeEntry},
     volume::{Capacity, Labels, Media, Size, Source, Volume, VolumeName},
 };
 use std::{path::Path, sync::Arc};
@@ -24,6 +24,7 @@ pub struct Volumes {
     backend: Arc<dyn Backend>,
     guards: Guards,
     clock: Clock,
+    id: String,
 }
 
 /// What is written down.
@@ -68,9 +69,15 @@ impl Volumes {
             snapshots: Ledger::open(folder.join("snapshots"))?,
             mappings: Ledger::open(folder.join("mappings"))?,
         };
-        let volumes = Self { books: Arc::new(books), backend, guards: Guards::default(), clock };
+        let (books, guards, id) = (Arc::new(books), Guards::default(), ledger::id(folder)?);
+        let volumes = Self { books, backend, guards, clock, id };
         volumes.recover().await?;
         Ok(volumes)
+    }
+
+    /// Of these books: another one for every state folder.
+    pub fn id(&self) -> &str {
+        &self.id
     }
 
     pub fn backend(&self) -> &'static str {
@@ -93,8 +100,8 @@ impl Volumes {
 
     async fn existing(&self, name: &VolumeName) -> Result<VolumeEntry> {
         let entry = self.entry(name).await?;
-        let alive = entry.filter(|entry| entry.phase != Phase::Deleting);
-        alive.ok_or_else(|| Error::not_found("volume", name.as_str()))
+        let there = entry.filter(|entry| entry.phase.is_there());
+        there.ok_or_else(|| Error::not_found("volume", name.as_str()))
     }
 
     async fn write(&self, entry: VolumeEntry) -> Result<()> {
@@ -123,7 +130,7 @@ impl Volumes {
                 )));
             }
             Some(entry) if !entry.fits(&request) => return Err(conflict(&entry)),
-            Some(entry) if entry.phase == Phase::Ready => return self.show(entry).await,
+            Some(entry) if entry.phase.is_there() => return self.show(entry).await,
             Some(entry) => entry,
             None => self.begin(&request).await?,
         };
@@ -212,7 +219,7 @@ impl Volumes {
     pub async fn list(&self) -> Result<Vec<Volume>> {
         let entries = self.books(|books| books.volumes.list()).await?;
         let mut volumes = Vec::with_capacity(entries.len());
-        for entry in entries.into_iter().filter(|entry| entry.phase != Phase::Deleting) {
+        for entry in entries.into_iter().filter(|entry| entry.phase.is_there()) {
             volumes.push(self.show(entry).await?);
         }
         Ok(volumes)

@@ -65,6 +65,7 @@ async fn register(
     };
     if let Some(volumes) = &registration.volumes {
         volumes.backend().clone_into(&mut message.backend);
+        volumes.id().clone_into(&mut message.books);
         // A backend that cannot say how much room it has registers all the same.
         if let Ok(room) = volumes.capacity(Media::File).await {
             message.capacity_bytes = i64::try_from(room.total_bytes).unwrap_or(i64::MAX);

@@ -36,6 +36,10 @@ const ATTEMPT: Duration = Duration::from_secs(3);
 /// How long connecting to one member may take.
 const CONNECT: Duration = Duration::from_secs(1);
 
+/// How long it is tried to connect while nobody lets us: longer than a member takes to start again,
+/// and short enough for whoever waits for an answer. Members that choose a leader do let us in.
+const UNCONNECTED: Duration = Duration::from_secs(3);
+
 /// The pause between attempts.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -117,6 +121,15 @@ impl Client {
         self.inner.closed.cancel();
     }
 
+    /// Bounds what waits for its turn before it asks: that counts as a part of the request.
+    pub async fn in_time<T>(
+        &self,
+        answer: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let limit = self.inner.request_timeout;
+        tokio::time::timeout(limit, answer).await.unwrap_or_else(|_| Err(no_answer()))
+    }
+
     /// Done once the engine is closed.
     pub async fn until_closed(&self) -> Error {
         self.inner.closed.cancelled().await;
@@ -139,7 +152,9 @@ impl Client {
     where
         F: Future<Output = Result<tonic::Response<T>, Status>>,
     {
-        let deadline = Instant::now() + self.inner.request_timeout;
+        let began = Instant::now();
+        let deadline = began + self.inner.request_timeout;
+        let mut connects = Connects::new(began);
         loop {
             let (member, token) = (self.preferred(), self.inner.stamp.token.read().clone());
             let attempt = match repeat {
@@ -159,8 +174,10 @@ impl Client {
                 return Err(refusal);
             }
             self.avoid(member);
-            let again = refusal.was_not_sent() || repeat == Repeat::Safe;
-            if !again || deadline <= Instant::now() + PAUSE {
+            let (not_sent, now) = (refusal.was_not_sent(), Instant::now());
+            let nobody_is_there = connects.failed(not_sent, now, self.inner.members.len());
+            let again = not_sent || repeat == Repeat::Safe;
+            if !again || nobody_is_there || deadline <= now + PAUSE {
                 return Err(refusal);
             }
             sleep(PAUSE).await;
@@ -215,6 +232,28 @@ impl Client {
             self.avoid(member);
             sleep(PAUSE).await;
         }
+    }
+}
+
+/// Attempts in a row that did not get as far as a connection.
+struct Connects {
+    since: Instant,
+    count: usize,
+}
+
+impl Connects {
+    fn new(now: Instant) -> Self {
+        Self { since: now, count: 0 }
+    }
+
+    /// Counts an attempt that failed; says whether all members have been tried for long enough.
+    fn failed(&mut self, not_sent: bool, now: Instant, members: usize) -> bool {
+        if !not_sent {
+            *self = Self::new(now);
+            return false;
+        }
+        self.count += 1;
+        members <= self.count && UNCONNECTED <= now.saturating_duration_since(self.since)
     }
 }
 
@@ -298,12 +337,15 @@ impl From<Refusal> for Error {
     }
 }
 
-/// The message with its causes, for "transport error" alone helps nobody.
+/// The message with its causes, for "transport error" alone helps nobody. Causes repeat each other.
 fn describe(status: &Status) -> String {
     let mut text = status.message().to_owned();
     let mut cause = status.source();
     while let Some(error) = cause {
-        text = format!("{text}: {error}");
+        let said = error.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
         cause = error.source();
     }
     text

@@ -245,8 +245,7 @@ impl Positions {
     ) -> Result<Revision, Error> {
         let segment = segment(prefix);
         let position = Arc::clone(self.segments.lock().entry(segment.into()).or_default());
-        let reading = position.join(client, keys, segment);
-        reading.await
+        client.in_time(position.join(client, keys, segment)).await
     }
 }
 

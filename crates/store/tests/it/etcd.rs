@@ -109,6 +109,22 @@ async fn nobody_there_is_said_clearly() {
     engine.commit(vec![Op::create("a", "v")]).await.expect("it is back");
 }
 
+/// Reads wait for each other's answers; while nobody is there, that must not add up for those who
+/// come last.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_there_is_said_soon_to_everybody() {
+    let mut cluster = Cluster::start(1);
+    let engine = open(cluster.options("r/")).await;
+    cluster.kill(0);
+    let began = tokio::time::Instant::now();
+    let (first, second) = tokio::join!(engine.current("a/"), engine.current("a/"));
+    assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
+    for error in [first.expect_err("nobody"), second.expect_err("nobody")] {
+        assert!(error.retryable(), "{error:?}");
+        assert_eq!(error.to_string().matches("tcp connect error").count(), 1, "{error}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn names_and_passwords() {
     let cluster = Cluster::start(1);

@@ -172,6 +172,27 @@ impl ControllerDirectory for HubDirectory {
         self.seen(|entries| entries.revision(&wanted.id) >= Some(written)).await
     }
 
+    async fn admit(&self, id: &ControllerId, books: &str) -> Result<(), DirectoryError> {
+        self.ready().await;
+        let found = self.view.get(&ObjectName::new("", object_name(id)));
+        let Some(found) = found.filter(|_| !books.is_empty()) else { return Ok(()) };
+        let status = found.status.clone().unwrap_or_default();
+        if status.books.is_empty() || status.books == books {
+            return Ok(());
+        }
+        let last = status.last_contact_time.map(|time| time.seconds);
+        match liveness::judge(last, status.refresh_seconds, self.clock.now().seconds) {
+            liveness::Verdict::Silent | liveness::Verdict::Never => Ok(()),
+            liveness::Verdict::Ready(_) => Err(DirectoryError::Taken(format!(
+                "another storage controller with the id {id} registers from {}, with another state \
+                 folder: give this one an --id or a --state of its own. If the other one is gone for \
+                 good, this one is taken when that has been silent for {} s",
+                found.spec.as_ref().map(|spec| spec.address()).unwrap_or_default(),
+                liveness::silence_seconds(status.refresh_seconds)
+            ))),
+        }
+    }
+
     async fn heard(&self, id: &ControllerId, report: Report) -> Result<(), DirectoryError> {
         let (name, now) = (ObjectName::new("", object_name(id)), self.clock.now());
         let known = self.view.get(&name).and_then(|controller| controller.status.clone());
@@ -183,6 +204,9 @@ impl ControllerDirectory for HubDirectory {
             status.last_contact_time = Some(now);
             status.refresh_seconds = report.refresh_seconds.unwrap_or_default();
             status.backend.clone_from(&report.backend);
+            if !report.books.is_empty() {
+                status.books.clone_from(&report.books);
+            }
             note_room(status, report.capacity);
             liveness::settle(status, now);
         };
@@ -240,6 +264,7 @@ fn is_recent(status: &StorageControllerStatus, report: &Report, now: i64) -> boo
     let last = status.last_contact_time.map_or(i64::MIN, |time| time.seconds);
     status.state == "Ready"
         && status.backend == report.backend
+        && (report.books.is_empty() || status.books == report.books)
         && status.refresh_seconds == refresh
         && now.saturating_sub(last) < liveness::precision_seconds(refresh)
 }

@@ -144,7 +144,8 @@ impl SnapshotEdge {
         let listed = host.pool.list_snapshots(pb::ListSnapshotsRequest {}).await?.into_inner();
         let mut there = listed.snapshots.into_iter();
         there.find(|snapshot| snapshot.name == status.handle).ok_or_else(|| {
-            let message = "the snapshot was there and is gone from its host, with its data";
+            let message = "the snapshot was there, and the storage controller of its host does not have \
+                           it any more: it runs with another state folder than before, or the data is gone";
             Problem { reason: "Lost", message: message.to_owned() }
         })
     }

@@ -65,8 +65,9 @@ pub fn calls(
     match &remote.volume {
         None if observed.is_some_and(|observed| 0 < observed.size_bytes) => {
             // It was there. An empty one in its place would hide that its data is lost.
-            let message = "the volume was there and is gone from its host, with its data; delete it \
-                           and make it anew";
+            let message = "the volume was there, and the storage controller of its host does not have it \
+                           any more: it runs with another state folder than before, or the data is gone. \
+                           Look at that host; if the data is gone, delete the volume and make it anew";
             return Err(Problem { reason: "Lost", message: message.to_owned() });
         }
         None => calls.push(Call::Create(creation(&name, size_bytes, &spec, metadata, source))),

@@ -184,6 +184,16 @@ async fn a_server_that_stays_away_ends_it_in_the_end() {
     assert!(asked.len() < 80, "it is asked less and less often: {}", asked.len());
 }
 
+/// A server whose store is away takes connections and refuses every watch.
+#[tokio::test(start_paused = true)]
+async fn a_server_is_found_again_when_it_tells_something_and_not_before() {
+    let first = vec![is("a"), complete(), lost()];
+    let scripts = vec![first, vec![lost()], vec![lost()], vec![is("b"), complete()]];
+    let (told, asked) = told(Patience::Later, scripts).await;
+    assert_eq!(told, ["a", "complete", "lost", "found", "again", "b", "complete"]);
+    assert_eq!(asked.iter().filter(|asked| *asked == "connect").count(), 3);
+}
+
 /// A server that takes every connection and says nothing is given up like one that is not there.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_loses_every_connection_is_asked_with_pauses() {

@@ -61,6 +61,8 @@ pub struct Wanted {
     pub revision: i64,
     /// While frozen nothing is given up.
     pub frozen: bool,
+    /// Somebody has said that a machine which is deleted may go without its driver.
+    pub forget: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +156,13 @@ impl Record {
         }
     }
 
+    /// Its deletion was asked for; what it waited for does not matter any more.
+    pub fn terminate(&mut self, now: Time) {
+        self.enter(Phase::Terminating, now);
+        self.failures = 0;
+        self.wait = Wait::Nothing;
+    }
+
     fn enter(&mut self, phase: Phase, now: Time) {
         if self.phase != phase {
             self.phase = phase;
@@ -193,9 +202,7 @@ pub fn decide(now: Time, wanted: &Wanted, record: &Record, observed: &Observed) 
     let mut next =
         Decision { record: record.clone(), act: Act::Nothing, wake: None, reasons: Vec::new() };
     if wanted.delete && record.phase != Phase::Terminating {
-        next.record.enter(Phase::Terminating, now);
-        next.record.failures = 0;
-        next.record.wait = Wait::Nothing;
+        next.record.terminate(now);
         next.because("Deleting", "its deletion was asked for");
     }
     match next.record.phase {

@@ -1,5 +1,5 @@
-//! The end of a machine: move workloads off, delete at the provider, forget. Never given up: a
-//! machine that nobody deletes is a bill that nobody reads.
+//! The end of a machine: move workloads off, delete at the provider, forget. Never given up unless
+//! somebody says so: a machine that nobody deletes is a bill that nobody reads.
 use super::{Act, Decision, Observed, Wait, Wanted};
 use crate::drivers::OpKind;
 use crate::plan::{Time, elapsed, later};
@@ -13,6 +13,15 @@ pub(super) fn step(next: &mut Decision, now: Time, wanted: &Wanted, observed: &O
         }
         Some(OpKind::Delete | OpKind::List | OpKind::Status) => return,
         None => {}
+    }
+    if wanted.forget {
+        let id = next.record.provider_id.as_deref().unwrap_or("not known");
+        let message = format!(
+            "it was let go of without its driver; its provider may still have it (id: {id})"
+        );
+        next.because("Forgotten", message);
+        next.act = Act::Forget;
+        return;
     }
     let nothing_there = next.record.provider_id.is_none() && !next.record.unresolved;
     if !next.record.started || nothing_there {

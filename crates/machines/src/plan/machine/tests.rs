@@ -13,7 +13,7 @@ fn mk_wanted() -> Wanted {
         health: Duration::from_secs(600),
         drain: Duration::from_secs(7200),
     };
-    Wanted { limits, delete: false, revision: 1, frozen: false }
+    Wanted { limits, delete: false, revision: 1, frozen: false, forget: false }
 }
 
 fn seen(node: NodeHealth) -> Observed {
@@ -169,6 +169,17 @@ fn deleting_early_leaves_nothing_behind() {
     // A creation that waits for an hour does not hold up its deletion.
     let waiting = Record { wait: Wait::Until(at(3600)), ..mk_available() };
     check(1, &mk_deleted(), &waiting, NodeHealth::Absent, Act::Delete, Phase::Terminating);
+}
+
+/// Its driver is gone for good, and so is whoever could delete it: somebody lets go of it.
+#[test]
+fn a_machine_is_let_go_of_only_when_it_is_deleted() {
+    let told = Wanted { forget: true, ..mk_wanted() };
+    check(1, &told, &mk_available(), NodeHealth::Absent, Act::Nothing, Phase::Available);
+    let told = Wanted { forget: true, ..mk_deleted() };
+    check(1, &told, &mk_available(), NodeHealth::Healthy, Act::Forget, Phase::Terminating);
+    let unresolved = Record { unresolved: true, provider_id: None, ..mk_available() };
+    check(1, &told, &unresolved, NodeHealth::Absent, Act::Forget, Phase::Terminating);
 }
 
 /// Bad input: an unknown provider kind. The machine waits and says for what.

@@ -2,8 +2,8 @@
 use crate::{
     clock::to_proto,
     csi::{Driver, ids, labels, page, parameters, required, text},
-    error::Result,
-    volume::Snapshot,
+    error::{Error, Result},
+    volume::{Snapshot, VolumeName},
 };
 use orrery_proto::csi::v1::{
     self as pb, CreateSnapshotRequest, ListSnapshotsRequest, ListSnapshotsResponse,
@@ -20,9 +20,25 @@ impl Driver {
         let name = ids::for_snapshot(&request.name)?;
         parameters::of_snapshot(&request.parameters)?;
         let _guard = self.lock(&request.source_volume_id).await?;
-        let volume = self.volume(&request.source_volume_id).await?;
+        let volume = match self.volume(&request.source_volume_id).await {
+            // A snapshot outlives its volume, and who asks for it again shall find it.
+            Err(Error::NotFound { .. }) => return self.taken(name, request).await,
+            other => other?,
+        };
         let labels = labels::of_snapshot(&request.name, &volume.labels);
         Ok(show(&self.pool.create_snapshot(&name, &volume.name, labels).await?))
+    }
+
+    /// The snapshot that was taken under this name, of a volume that is gone.
+    async fn taken(
+        &self,
+        name: VolumeName,
+        request: &CreateSnapshotRequest,
+    ) -> Result<pb::Snapshot> {
+        let all = self.pool.list_snapshots().await?;
+        let found = all.iter().find(|snapshot| snapshot.name == name);
+        let same = found.filter(|found| found.volume.as_str() == request.source_volume_id);
+        same.map(show).ok_or_else(|| Error::not_found("volume", &request.source_volume_id))
     }
 
     pub(super) async fn delete_snapshot(&self, id: &str) -> Result<()> {

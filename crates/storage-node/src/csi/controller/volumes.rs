@@ -19,12 +19,14 @@ impl Driver {
         let media = parameters::media(&request.parameters)?;
         parameters::mutable(&request.mutable_parameters)?;
         self.check_topology(request.accessibility_requirements.as_ref())?;
+        let source = named_source(request.volume_content_source.as_ref())?;
         let _guard = self.guards.one(&name).await?;
-        let (source, floor, known) = self.content(request.volume_content_source.as_ref()).await?;
         if let Some(volume) = find(self.pool.as_ref(), &name).await? {
+            // Its source may be gone since; the volume is a copy, and does not miss it.
             check_same(&request, source.as_ref(), &volume)?;
             return Ok(self.show(&volume));
         }
+        let (floor, known) = self.content(source.as_ref()).await?;
         let size = capacity::of_new(request.capacity_range.as_ref(), floor)?;
         let mut labels =
             labels::new(&request.name, &request.parameters, &request.mutable_parameters);
@@ -62,24 +64,18 @@ impl Driver {
         Err(Error::OutOfRange(format!("{size} are more than there is altogether: {total}")))
     }
 
-    /// The source of a new volume, its size, and what is known about its content.
-    async fn content(
-        &self,
-        source: Option<&VolumeContentSource>,
-    ) -> Result<(Option<Source>, Option<Size>, Labels)> {
-        let Some(source) = source else { return Ok((None, None, Labels::new())) };
-        match &source.r#type {
-            Some(Type::Snapshot(from)) => {
-                required("volume_content_source.snapshot.snapshot_id", &from.snapshot_id)?;
-                let found = self.snapshot(&from.snapshot_id).await?;
-                Ok((Some(Source::Snapshot(found.name)), Some(found.size), found.labels))
+    /// The size of the source of a new volume, and what is known about its content.
+    async fn content(&self, source: Option<&Source>) -> Result<(Option<Size>, Labels)> {
+        match source {
+            None => Ok((None, Labels::new())),
+            Some(Source::Snapshot(name)) => {
+                let found = self.snapshot(name.as_str()).await?;
+                Ok((Some(found.size), found.labels))
             }
-            Some(Type::Volume(from)) => {
-                required("volume_content_source.volume.volume_id", &from.volume_id)?;
-                let found = self.volume(&from.volume_id).await?;
-                Ok((Some(Source::Volume(found.name)), Some(found.size), found.labels))
+            Some(Source::Volume(name)) => {
+                let found = self.volume(name.as_str()).await?;
+                Ok((Some(found.size), found.labels))
             }
-            None => Err(Error::Invalid("volume_content_source names no source".to_owned())),
         }
     }
 
@@ -102,6 +98,26 @@ impl Driver {
         let all = self.pool.list_snapshots().await?;
         let found = all.into_iter().find(|snapshot| snapshot.name == name);
         found.filter(|snapshot| labels::has_name(&snapshot.labels)).ok_or_else(missing)
+    }
+}
+
+/// What a caller wants a copy of, whether it is there or not.
+fn named_source(source: Option<&VolumeContentSource>) -> Result<Option<Source>> {
+    let Some(source) = source else { return Ok(None) };
+    match &source.r#type {
+        Some(Type::Snapshot(from)) => {
+            let id = &from.snapshot_id;
+            required("volume_content_source.snapshot.snapshot_id", id)?;
+            let name = ids::snapshot(id).ok_or_else(|| Error::not_found("snapshot", id))?;
+            Ok(Some(Source::Snapshot(name)))
+        }
+        Some(Type::Volume(from)) => {
+            let id = &from.volume_id;
+            required("volume_content_source.volume.volume_id", id)?;
+            let name = ids::volume(id).ok_or_else(|| Error::not_found("volume", id))?;
+            Ok(Some(Source::Volume(name)))
+        }
+        None => Err(Error::Invalid("volume_content_source names no source".to_owned())),
     }
 }
 

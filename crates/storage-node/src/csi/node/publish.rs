@@ -1,5 +1,5 @@
 //! Showing a staged volume to a workload: a bind mount of its file system or of its device.
-use super::absolute;
+use super::{absolute, stage::check_not_mounted};
 use crate::{
     csi::{
         Driver,
@@ -42,6 +42,7 @@ impl Driver {
         }
         check_alone(&wanted, &device, shape, Path::new(&request.staging_target_path))?;
         if shape == Shape::File {
+            check_not_mounted(&device)?;
             protect(&device, read_only).await?;
         }
         mount::bind(&source, target, shape, read_only).await
@@ -73,11 +74,15 @@ pub(super) fn is_of(mount: &Mount, device: &BlockDevice) -> bool {
     (mount.major, mount.minor) == (device.major, device.minor)
 }
 
-/// Whether a mount shows a device, in the shape in which it was asked for.
+/// Whether a mount shows a device, in the shape in which it was asked for. What is bound is its node, so
+/// only mounts of a file of that name are looked at: looking at any other may hang, as one of a server
+/// that is away does.
 pub(super) fn shows(mount: &Mount, device: &BlockDevice, shape: Shape) -> bool {
     match shape {
         Shape::Folder => is_of(mount, device),
-        Shape::File => device.is_at(&mount.place),
+        Shape::File => {
+            mount.root.file_name() == device.node.file_name() && device.is_at(&mount.place)
+        }
     }
 }
 

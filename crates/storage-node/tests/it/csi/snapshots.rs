@@ -171,3 +171,24 @@ async fn a_source_has_to_exist_and_to_fit() {
         assert_eq!(code(csi.create_with(request.clone()).await), expect, "{request:?}");
     }
 }
+
+/// Copies do not need what they were made from, and neither does asking for them again.
+/// proves: VOL-08
+#[tokio::test]
+async fn what_was_made_is_found_again_after_its_source_is_gone() {
+    let csi = csi().await;
+    let a = csi.create("a").await.volume_id;
+    let taken = snapshot(&csi, "s", &a).await.unwrap();
+    let wanted = CreateVolumeRequest {
+        volume_content_source: from_snapshot(&taken.snapshot_id),
+        ..new_volume("restored")
+    };
+    let restored = csi.create_with(wanted.clone()).await.unwrap();
+    csi.delete(&a).await.unwrap();
+    assert_eq!(snapshot(&csi, "s", &a).await.unwrap(), taken);
+    assert_eq!(code(snapshot(&csi, "t", &a).await), NotFound);
+    assert_eq!(delete(&csi, &taken.snapshot_id).await, Ok);
+    assert_eq!(csi.create_with(wanted.clone()).await.unwrap(), restored);
+    let another = CreateVolumeRequest { name: "another".into(), ..wanted };
+    assert_eq!(code(csi.create_with(another).await), NotFound);
+}
