@@ -4,7 +4,7 @@ use prost_types::{DescriptorProto, FileDescriptorSet};
 
 /// What was published, one message a line. New fields are added to the end of a line.
 const PUBLISHED: &str = "\
-RegisterControllerRequest controller_id=1 address=2 backend=100 capacity_bytes=101 available_bytes=102 refresh_seconds=103
+RegisterControllerRequest controller_id=1 address=2 backend=100 capacity_bytes=101 available_bytes=102 refresh_seconds=103 books=104
 RegisterControllerReply
 GetControllerRequest
 GetControllerReply entries=1
