@@ -2,12 +2,8 @@
 use crate::args::{Connection, Global};
 use crate::paths;
 use anyhow::{Context as _, bail};
-use orrery_client::context::{Context, Contexts};
+use orrery_client::context::{Context, Contexts, DEFAULT_PROJECT, DEFAULT_SERVER};
 use orrery_client::{Commander, Endpoint};
-
-/// The server when neither arguments nor contexts name one.
-pub const DEFAULT_SERVER: &str = "http://127.0.0.1:7443";
-const DEFAULT_PROJECT: &str = "default";
 
 /// Which server, and what to assume.
 #[derive(Clone)]

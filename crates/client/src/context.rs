@@ -6,6 +6,11 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+/// The server when nobody names one.
+pub const DEFAULT_SERVER: &str = "http://127.0.0.1:7443";
+/// The project when nobody names one.
+pub const DEFAULT_PROJECT: &str = "default";
+
 /// The contexts file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

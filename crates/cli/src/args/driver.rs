@@ -54,7 +54,7 @@ pub struct AgentServer {
         long,
         env = "ORRERY_SERVER",
         value_name = "URL",
-        default_value = crate::connection::DEFAULT_SERVER
+        default_value = orrery_client::context::DEFAULT_SERVER
     )]
     pub agent_server: String,
 }

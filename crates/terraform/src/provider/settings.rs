@@ -6,13 +6,11 @@ use crate::resource::{Path, Problem};
 use crate::schema::{Attribute, Form, Mode, Object, Shape};
 use crate::value::{Type, Value};
 use orrery_client::Endpoint;
-use orrery_client::context::{Context, ContextError, Contexts, EndpointError, usual_file};
+use orrery_client::context::{
+    Context, ContextError, Contexts, DEFAULT_PROJECT, DEFAULT_SERVER, EndpointError, usual_file,
+};
 use std::ffi::OsString;
 use std::path::PathBuf;
-
-/// The server when nothing names one.
-const DEFAULT_SERVER: &str = "http://127.0.0.1:7443";
-const DEFAULT_PROJECT: &str = "default";
 
 /// Which server, and what to assume.
 #[derive(Clone, Debug)]
