@@ -57,46 +57,6 @@ impl Client {
     }
 }
 
-/// One stream of requests and answers, on a connection of its own.
-pub struct Streaming {
-    _client: Client,
-    send: h2::SendStream<Bytes>,
-    body: h2::RecvStream,
-    read: BytesMut,
-}
-
-impl Streaming {
-    pub async fn open(client: Client, path: &str) -> anyhow::Result<Self> {
-        let mut ready = client.send.clone().ready().await?;
-        let (response, send) = ready.send_request(client.request(path)?, false)?;
-        let response = response.await?;
-        check(response.headers())?;
-        Ok(Self { _client: client, send, body: response.into_body(), read: BytesMut::new() })
-    }
-
-    /// Sends a message, and answers the bytes of the one that comes back.
-    pub async fn exchange(&mut self, message: &impl Message) -> anyhow::Result<Bytes> {
-        self.send.send_data(frame(&message.encode_to_vec()), false)?;
-        loop {
-            if let Some(answer) = self.take() {
-                return Ok(answer);
-            }
-            let chunk = self.body.data().await.context("the stream ended")??;
-            self.body.flow_control().release_capacity(chunk.len())?;
-            self.read.extend_from_slice(&chunk);
-        }
-    }
-
-    fn take(&mut self) -> Option<Bytes> {
-        let length = self.read.get(1..PREFIX)?;
-        let length = u32::from_be_bytes(length.try_into().ok()?) as usize;
-        if self.read.len() < PREFIX + length {
-            return None;
-        }
-        Some(self.read.split_to(PREFIX + length).split_off(PREFIX).freeze())
-    }
-}
-
 /// Whether it is compressed, and its length.
 const PREFIX: usize = 5;
 

@@ -1,9 +1,10 @@
 //! Load from many clients at once.
-use crate::wire::{Target, Wire};
+use crate::wire::{Talk, Target, Wire};
 use anyhow::Context as _;
 use futures::future::try_join_all;
 use std::future::Future;
 use std::time::Duration;
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -76,6 +77,19 @@ where
     Ok(Outcome::new(latencies, start.elapsed()))
 }
 
+/// Does it on one thread, apart from those that the servers' clients run on.
+pub async fn apart<T, F>(work: F) -> anyhow::Result<T>
+where
+    T: Send + 'static,
+    F: AsyncFnOnce() -> anyhow::Result<T> + Send + 'static,
+{
+    let load = tokio::task::spawn_blocking(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(work())
+    });
+    load.await.context("the thread of the load")?
+}
+
 /// A method of a server that is called with the same kind of message over and over.
 #[derive(Clone, Debug)]
 pub struct Method {
@@ -92,11 +106,23 @@ impl Method {
         time: Duration,
         message: impl Fn(usize) -> Vec<u8> + Send + 'static,
     ) -> anyhow::Result<Outcome> {
-        let load = tokio::task::spawn_blocking(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(self.call(clients, time, &message))
-        });
-        load.await.context("the thread of the load")?
+        apart(async move || self.call(clients, time, &message).await).await
+    }
+
+    /// One stream of messages, on a connection of its own.
+    pub async fn talk(&self) -> anyhow::Result<Talk<TcpStream>> {
+        Talk::new(self.connect().await?, &self.target())
+    }
+
+    fn target(&self) -> Target<'_> {
+        let Self { address, path } = self;
+        Target { scheme: "http", authority: address, path, metadata: &[] }
+    }
+
+    async fn connect(&self) -> anyhow::Result<TcpStream> {
+        let tcp = TcpStream::connect(&self.address).await?;
+        tcp.set_nodelay(true)?;
+        Ok(tcp)
     }
 
     async fn call(
@@ -105,13 +131,9 @@ impl Method {
         time: Duration,
         message: &impl Fn(usize) -> Vec<u8>,
     ) -> anyhow::Result<Outcome> {
-        let Self { address, path } = self;
-        let target = Target { scheme: "http", authority: address, path, metadata: &[] };
         let mut wires = Vec::new();
         for _ in 0..clients {
-            let tcp = tokio::net::TcpStream::connect(address).await?;
-            tcp.set_nodelay(true)?;
-            wires.push(Wire::new(tcp, &target)?);
+            wires.push(Wire::new(self.connect().await?, &self.target())?);
         }
         let start = Instant::now();
         let calls = wires.into_iter().enumerate().map(|(number, wire)| {

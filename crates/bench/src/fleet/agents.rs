@@ -1,14 +1,18 @@
 //! Agents that speak the protocol and run nothing.
 use futures::StreamExt;
+use orrery_bench::load::Method;
+use orrery_bench::wire::Talk;
 use orrery_client::Endpoint;
 use orrery_client::agent::Transport;
 use orrery_proto::apps::v1::WorkloadInstanceStatus;
 use orrery_proto::fleet::v1::{
-    AgentHello, Assignment, InstanceState, InstanceStates, ToServer, server_message::Message,
-    to_server,
+    AgentHello, Assignment, FromServer, InstanceState, InstanceStates, ToServer,
+    server_message::Message, to_server,
 };
+use prost::Message as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio_stream::wrappers::ReceiverStream;
@@ -41,67 +45,8 @@ impl Board {
         }
     }
 
-    fn add(&self, counter: &AtomicUsize, more: usize) {
-        counter.fetch_add(more, Ordering::SeqCst);
-        self.changed.notify_waiters();
-    }
-}
-
-/// A fleet of agents, connected as long as it is kept.
-pub struct Agents {
-    pub board: Arc<Board>,
-    /// Kept open: an agent that closes its side is gone.
-    _senders: Vec<mpsc::Sender<ToServer>>,
-    _running: JoinSet<()>,
-}
-
-impl Agents {
-    /// Connects so many, side by side. Those that `report` say that what they are assigned runs.
-    pub async fn connect(url: &str, count: usize, report: bool) -> anyhow::Result<Self> {
-        let board = Arc::new(Board::default());
-        let connecting = (0..count).map(|number| connect(url.to_owned(), number));
-        let connected: Vec<_> =
-            futures::stream::iter(connecting).buffer_unordered(AT_ONCE).collect().await;
-        let mut running = JoinSet::new();
-        let mut senders = Vec::new();
-        for connection in connected {
-            let (sender, incoming) = connection?;
-            senders.push(sender.clone());
-            running.spawn(listen(incoming, sender, board.clone(), report));
-        }
-        let agents = Self { board, _senders: senders, _running: running };
-        agents.board.until(|board| &board.served, count).await;
-        Ok(agents)
-    }
-}
-
-type Connection = (mpsc::Sender<ToServer>, orrery_client::agent::Incoming);
-
-pub async fn connect(url: String, number: usize) -> anyhow::Result<Connection> {
-    let endpoint = Endpoint::new(&url, None)?;
-    let (sender, outgoing) = mpsc::channel(OUTGOING);
-    let hello = AgentHello {
-        name: name(number),
-        version: orrery_client::VERSION.to_owned(),
-        runtimes: vec!["process".to_owned()],
-        ..AgentHello::default()
-    };
-    sender.try_send(ToServer { message: Some(to_server::Message::Hello(hello)) })?;
-    let incoming = Transport::connect(&endpoint, ReceiverStream::new(outgoing)).await?;
-    Ok((sender, incoming))
-}
-
-pub fn name(number: usize) -> String {
-    format!("edge-{number}")
-}
-
-async fn listen(
-    mut incoming: orrery_client::agent::Incoming,
-    sender: mpsc::Sender<ToServer>,
-    board: Arc<Board>,
-    report: bool,
-) {
-    while let Some(Ok(call)) = incoming.next().await {
+    /// Counts what came, and tells what is to run.
+    fn heard(&self, call: FromServer) -> Vec<Assignment> {
         let mut assigned = Vec::new();
         let mut served = 0;
         for message in call.messages {
@@ -114,15 +59,119 @@ async fn listen(
                 Some(_) | None => {}
             }
         }
-        board.add(&board.delivered, assigned.len());
-        board.add(&board.served, served);
-        if report
-            && !assigned.is_empty()
-            && sender.send(states(&assigned, "Running")).await.is_err()
-        {
-            return;
+        self.add(&self.delivered, assigned.len());
+        self.add(&self.served, served);
+        assigned
+    }
+
+    fn add(&self, counter: &AtomicUsize, more: usize) {
+        counter.fetch_add(more, Ordering::SeqCst);
+        self.changed.notify_waiters();
+    }
+}
+
+/// A fleet of agents, connected as long as it is kept.
+pub struct Agents {
+    pub board: Arc<Board>,
+    running: JoinSet<()>,
+}
+
+impl Agents {
+    /// Connects so many, side by side, with the client that real agents have. Those that `report` say that
+    /// what they are assigned runs.
+    pub async fn connect(url: &str, count: usize, report: bool) -> anyhow::Result<Self> {
+        let connecting = (0..count).map(|number| connect(url.to_owned(), number));
+        Self::all(connecting, |(sender, incoming), board| listen(incoming, sender, board, report))
+            .await
+    }
+
+    /// The same with a client that leaves the processors to the server: a fleet has its own.
+    pub async fn connect_light(url: &str, count: usize) -> anyhow::Result<Self> {
+        let address = url.trim_start_matches("http://").to_owned();
+        let path = "/orrery.fleet.v1.AgentConnection/ConnectAgent".to_owned();
+        let method = Method { address, path };
+        let connecting = (0..count).map(|number| talk(method.clone(), number));
+        Self::all(connecting, answer).await
+    }
+
+    async fn all<C, F>(
+        connecting: impl Iterator<Item = impl Future<Output = anyhow::Result<C>>>,
+        run: impl Fn(C, Arc<Board>) -> F,
+    ) -> anyhow::Result<Self>
+    where
+        F: Future<Output = anyhow::Result<()>> + Send + 'static,
+    {
+        let board = Arc::new(Board::default());
+        let mut connected = futures::stream::iter(connecting).buffer_unordered(AT_ONCE);
+        let mut running = JoinSet::new();
+        while let Some(connection) = connected.next().await {
+            let agent = run(connection?, board.clone());
+            running.spawn(async {
+                if let Err(error) = agent.await {
+                    eprintln!("an agent ended: {error:#}");
+                }
+            });
+        }
+        let agents = Self { board, running };
+        agents.board.until(|board| &board.served, agents.running.len()).await;
+        Ok(agents)
+    }
+}
+
+type Connection = (mpsc::Sender<ToServer>, orrery_client::agent::Incoming);
+
+pub async fn connect(url: String, number: usize) -> anyhow::Result<Connection> {
+    let endpoint = Endpoint::new(&url, None)?;
+    let (sender, outgoing) = mpsc::channel(OUTGOING);
+    sender.try_send(hello(number))?;
+    let incoming = Transport::connect(&endpoint, ReceiverStream::new(outgoing)).await?;
+    Ok((sender, incoming))
+}
+
+async fn talk(method: Method, number: usize) -> anyhow::Result<Talk<TcpStream>> {
+    let mut talk = method.talk().await?;
+    talk.say(&hello(number).encode_to_vec()).await?;
+    Ok(talk)
+}
+
+fn hello(number: usize) -> ToServer {
+    let hello = AgentHello {
+        name: name(number),
+        version: orrery_client::VERSION.to_owned(),
+        runtimes: vec!["process".to_owned()],
+        ..AgentHello::default()
+    };
+    ToServer { message: Some(to_server::Message::Hello(hello)) }
+}
+
+pub fn name(number: usize) -> String {
+    format!("edge-{number}")
+}
+
+/// Keeps its sender: an agent that closes its side is gone.
+async fn listen(
+    mut incoming: orrery_client::agent::Incoming,
+    sender: mpsc::Sender<ToServer>,
+    board: Arc<Board>,
+    report: bool,
+) -> anyhow::Result<()> {
+    while let Some(call) = incoming.next().await {
+        let assigned = board.heard(call?);
+        if report && !assigned.is_empty() {
+            sender.send(states(&assigned, "Running")).await?;
         }
     }
+    Ok(())
+}
+
+async fn answer(mut talk: Talk<TcpStream>, board: Arc<Board>) -> anyhow::Result<()> {
+    while let Some(call) = talk.hear().await? {
+        let assigned = board.heard(FromServer::decode(call)?);
+        if !assigned.is_empty() {
+            talk.say(&states(&assigned, "Running").encode_to_vec()).await?;
+        }
+    }
+    Ok(())
 }
 
 /// That these are in a state.

@@ -18,7 +18,7 @@ pub async fn one_change(folder: &Path) -> anyhow::Result<()> {
     let mut table = Table::new(&["other workloads", "ours p50 ms", "ours p99 ms", "peer p50 ms"]);
     for (others, peer) in [(0, "0.4"), (1000, "96"), (5000, "545")] {
         let server = Server::start(&folder.join(others.to_string())).await?;
-        let agents = Agents::connect(&server.url, 10, true).await?;
+        let agents = Agents::connect_light(&server.url, 10).await?;
         let filler = (0..others).map(|n| workload(&format!("other-{n}"), &name(1 + n % 9), 0));
         apply_all(&server, filler.collect(), Way::Stream).await?;
         let mut client = server.clients(1).await?.remove(0);
@@ -64,7 +64,7 @@ pub async fn many(folder: &Path) -> anyhow::Result<()> {
         }
     }
     let server = Server::start(&folder.join("copies")).await?;
-    let agents = Agents::connect(&server.url, 1000, true).await?;
+    let agents = Agents::connect_light(&server.url, 1000).await?;
     let mut watched = Running::watch(&server).await?;
     let (begun, cpu) = (Instant::now(), server.process.cpu()?);
     apply_all(&server, vec![replicated("web", 1000)], Way::Stream).await?;
@@ -86,7 +86,7 @@ async fn thousand(
     way: Way,
 ) -> anyhow::Result<(Duration, Duration, Duration)> {
     let server = Server::start(data).await?;
-    let connected = Agents::connect(&server.url, agents, true).await?;
+    let connected = Agents::connect_light(&server.url, agents).await?;
     let requests = (0..1000).map(|n| workload(&format!("w-{n}"), &name(n % agents), 0)).collect();
     let mut watched = Running::watch(&server).await?;
     let (begun, cpu) = (Instant::now(), server.process.cpu()?);

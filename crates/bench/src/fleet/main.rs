@@ -1,6 +1,10 @@
 //! `cargo xtask bench fleet [PART...]`: fake agents over real gRPC on loopback, on the work that a peer
 //! was measured with. Its figures stand beside ours.
-#![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a benchmark prints its table, and what went wrong"
+)]
 mod agents;
 mod delivery;
 mod idle;

@@ -1,6 +1,7 @@
 //! Durable writes and consistent reads.
 use crate::resources::{resource, typed_resource};
-use orrery_bench::grpc::{Client, Streaming};
+use anyhow::Context as _;
+use orrery_bench::grpc::Client;
 use orrery_bench::load::{self, Method, Outcome, Until};
 use orrery_bench::process::Process;
 use orrery_bench::server::Server;
@@ -110,20 +111,24 @@ async fn checked(method: &Method, message: Vec<u8>) -> anyhow::Result<()> {
 
 /// One stream for each client, with one request at a time in it: the same work in another envelope.
 async fn streamed(server: &Server, clients: usize) -> anyhow::Result<Outcome> {
-    let Method { address, path } = server.method("ApplyEach");
-    let mut streams = Vec::new();
-    for _ in 0..clients {
-        streams.push(Streaming::open(Client::connect(&address).await?, &path).await?);
-    }
-    load::run(streams, Until::Time(TIME), |mut stream: Streaming, sequence| async move {
-        let apply = Some(typed_resource(&name(sequence), PAYLOAD, sequence));
-        let request = ApplyEachRequest { id: sequence as u64, apply };
-        let answer = ApplyEachResponse::decode(stream.exchange(&request).await?)?;
-        match answer.outcome {
-            Some(EachOutcome::Applied(_)) => Ok(stream),
-            Some(EachOutcome::Error(error)) => anyhow::bail!("refused: {}", error.message),
-            None => anyhow::bail!("an answer without an outcome"),
+    let each = server.method("ApplyEach");
+    load::apart(async move || {
+        let mut streams = Vec::new();
+        for _ in 0..clients {
+            streams.push(each.talk().await?);
         }
+        load::run(streams, Until::Time(TIME), |mut stream, sequence| async move {
+            let apply = Some(typed_resource(&name(sequence), PAYLOAD, sequence));
+            let request = ApplyEachRequest { id: sequence as u64, apply };
+            stream.say(&request.encode_to_vec()).await?;
+            let answer = stream.hear().await?.context("the stream ended")?;
+            match ApplyEachResponse::decode(answer)?.outcome {
+                Some(EachOutcome::Applied(_)) => Ok(stream),
+                Some(EachOutcome::Error(error)) => anyhow::bail!("refused: {}", error.message),
+                None => anyhow::bail!("an answer without an outcome"),
+            }
+        })
+        .await
     })
     .await
 }

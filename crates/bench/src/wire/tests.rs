@@ -1,4 +1,4 @@
-use super::{Target, Wire};
+use super::{Talk, Target, Wire};
 use bytes::{Bytes, BytesMut};
 use h2::server::SendResponse;
 use http::{HeaderMap, HeaderValue, Request, Response};
@@ -38,12 +38,17 @@ async fn answer(request: Request<h2::RecvStream>, mut respond: SendResponse<Byte
     reply.send_trailers(status).unwrap();
 }
 
-fn wire(refuse: bool) -> Wire<DuplexStream> {
+const TARGET: Target<'static> =
+    Target { scheme: "http", authority: "test", path: "/a.B/C", metadata: &[("key", "value")] };
+
+fn connected(refuse: bool) -> DuplexStream {
     let (client, server) = tokio::io::duplex(8 << 10);
     tokio::spawn(serve(server, refuse));
-    let target =
-        Target { scheme: "http", authority: "test", path: "/a.B/C", metadata: &[("key", "value")] };
-    Wire::new(client, &target).unwrap()
+    client
+}
+
+fn wire(refuse: bool) -> Wire<DuplexStream> {
+    Wire::new(connected(refuse), &TARGET).unwrap()
 }
 
 fn messages(count: usize) -> impl FnMut(&mut BytesMut) -> bool {
@@ -79,4 +84,21 @@ async fn a_call_that_is_refused_is_an_error() {
 async fn an_answer_that_is_not_as_expected_is_an_error() {
     let outcome = wire(false).call_all(1, messages(1), |_| anyhow::bail!("another answer")).await;
     assert_eq!(outcome.unwrap_err().to_string(), "another answer");
+}
+
+#[tokio::test]
+async fn a_talk_goes_on_longer_than_every_window() {
+    let mut talk = Talk::new(connected(false), &TARGET).unwrap();
+    for number in 0..3000_u32 {
+        let said = [number.to_be_bytes().as_slice(), &[7; BYTES]].concat();
+        talk.say(&said).await.unwrap();
+        let heard = talk.hear().await.unwrap().expect("it goes on");
+        assert_eq!(heard, said, "message {number}");
+    }
+}
+
+#[tokio::test]
+async fn a_talk_that_is_refused_ends() {
+    let mut talk = Talk::new(connected(true), &TARGET).unwrap();
+    assert_eq!(talk.hear().await.unwrap(), None);
 }
