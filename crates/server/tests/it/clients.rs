@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 use tokio::process::Command;
 
 /// Where `cargo xtask test` puts the packages of others.
-fn tools() -> PathBuf {
+pub fn tools() -> PathBuf {
     match std::env::var_os("ORRERY_TOOLS") {
         Some(folder) => folder.into(),
         None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools"),
     }
 }
 
-fn script(name: &str) -> PathBuf {
+pub fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients").join(name)
 }
 
-async fn run(mut command: Command) {
+pub async fn run(mut command: Command) {
     command.kill_on_drop(true);
     // Some of them make thousands of requests; a soak makes many more.
     let soak = std::env::var("ORRERY_SOAK").ok().and_then(|times| times.parse().ok()).unwrap_or(1);

@@ -5,6 +5,7 @@ mod audit;
 mod bad_clients;
 mod browsers;
 mod clients;
+mod console;
 mod dialect;
 mod discovery;
 mod each;
