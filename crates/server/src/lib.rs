@@ -1,7 +1,7 @@
 //! The server: the composition root of the control plane.
 //!
 //! ```text
-//!   listener (TLS or plain) ─> router ─┬─ REST: the Kubernetes dialect, OpenAPI, health
+//!   listener (TLS or plain) ─> router ─┬─ REST: the Kubernetes dialect, OpenAPI, health; the console's pages
 //!                                      ├─ gRPC: Hub, health, reflection
 //!                                      ├─ gRPC: agent and commander connections (fleet)
 //!                                      └─ gRPC: endpoint and aggregated discovery (mesh)
@@ -54,6 +54,7 @@ pub use mesh::{MeshError, MeshSettings};
 pub use operations::Operations;
 pub use options::{ServerOptions, StoreOptions};
 pub use orrery_access::oidc::OidcOptions;
+pub use orrery_console::PATH as CONSOLE_PATH;
 pub use orrery_gitsync::GitOptions;
 pub use orrery_hub::artifacts::ArtifactPath;
 pub use orrery_machines::controller::orphans::OrphanTiming;

@@ -128,6 +128,7 @@ fn welcome(
     let lines = [
         style.strong(&format!("Orrery {} is ready.", orrery_client::VERSION)),
         format!("  server   {url}"),
+        format!("  console  {url}{}", orrery_server::CONSOLE_PATH),
         format!("  drivers  {}", port(ports.drivers)),
         format!("  storage  {}", port(ports.storage)),
         format!("  agent    {agent}"),
