@@ -70,13 +70,17 @@ export function pathOf(kind, project, name) {
   return `/apis/${kind.group}/${kind.version}${within}/${kind.plural}${named}`;
 }
 
+/** The definitions of a group, asked for once. */
+const documents = new Map();
+
 /** What an object of a kind is made of, with the definitions that it refers to. */
 export async function schemaOf(kind) {
-  const document = await get(`/openapi/v3/apis/${kind.group}/${kind.version}`);
-  const definitions = document.components.schemas;
+  const path = `/openapi/v3/apis/${kind.group}/${kind.version}`;
+  if (!documents.has(path)) documents.set(path, await get(path));
+  const definitions = documents.get(path).components.schemas;
   const is = (schema) => schema["x-kubernetes-group-version-kind"]?.some((gvk) => gvk.kind === kind.kind);
   const found = Object.entries(definitions).find(([name, schema]) => is(schema) && !name.endsWith("List"));
-  return { schema: found?.[1], definitions };
+  return { schema: found?.[1] ?? {}, definitions };
 }
 
 /**

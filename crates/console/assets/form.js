@@ -6,6 +6,7 @@
 // defaults hold. Optional objects are built when they are added, so definitions may refer to themselves.
 
 import { el } from "./dom.js";
+import { alternatives, isFixed, isSecret, resolve } from "./schema.js";
 
 /** A form over definitions that schemas refer to by name. */
 export class Form {
@@ -13,12 +14,8 @@ export class Form {
     this.definitions = definitions;
   }
 
-  /** The schema itself, where it is given by reference. */
   resolve(schema) {
-    const reference = schema.$ref ?? (schema.allOf?.length === 1 ? schema.allOf[0].$ref : undefined);
-    if (!reference) return schema;
-    const found = this.definitions[reference.split("/").pop()] ?? {};
-    return { ...this.resolve(found), description: schema.description ?? found.description };
+    return resolve(this.definitions, schema);
   }
 
   /** A field for a value at a path, as the server calls it in its errors. */
@@ -65,7 +62,8 @@ export class Form {
     const schema = this.resolve(given);
     const isGroup = Boolean(schema.properties || schema.type === "array" || schema.additionalProperties);
     const title = [el("span", { className: "name" }, name), required ? el("abbr", { title: "required" }, "*") : null];
-    const help = schema.description ? el("span", { className: "quiet" }, schema.description) : null;
+    const words = [schema.description, isFixed(schema) ? "It cannot be changed later." : ""].filter(Boolean).join(" ");
+    const help = words ? el("span", { className: "quiet" }, words) : null;
     if (!isGroup) {
       const part = this.field(given, value, path);
       return { element: el("label", { className: "field" }, el("span", {}, title), part.element, help), read: part.read };
@@ -150,7 +148,8 @@ export class Form {
   map(schema, value = {}, path) {
     const rows = new Set();
     const list = el("div", { className: "rows" });
-    const values = schema.additionalProperties === true ? {} : schema.additionalProperties;
+    const values = schema.additionalProperties === true ? {} : { ...schema.additionalProperties };
+    if (isSecret(schema)) values["x-orrery-sensitive"] = true;
     const add = (key, entered) => {
       const name = el("input", { type: "text", placeholder: "key", "aria-label": `a key of ${path}`, value: key });
       const part = this.field(values, entered, key ? `${path}[${key}]` : path);
@@ -186,14 +185,6 @@ export function mark(form, causes) {
   });
 }
 
-/** Groups of properties of which exactly one is set. */
-function alternatives(schema) {
-  const rules = (schema.allOf ?? []).flatMap((rule) => (rule.oneOf ? [rule.oneOf] : []));
-  const groups = schema.oneOf ? [schema.oneOf, ...rules] : rules;
-  const names = groups.map((group) => group.flatMap((branch) => branch.required ?? []));
-  return names.filter((group) => group.every((name) => schema.properties[name]));
-}
-
 const join = (path, name) => (path ? `${path}.${name}` : name);
 const removal = (onclick) => el("button", { type: "button", className: "small", "aria-label": "Remove", onclick }, "×");
 const addition = (onclick) => el("button", { type: "button", className: "small", onclick }, "Add");
@@ -220,9 +211,11 @@ function number(schema, value, path) {
 }
 
 function text(schema, value, path) {
-  const long = typeof value === "string" && value.includes("\n");
+  const secret = isSecret(schema);
+  const long = typeof value === "string" && value.includes("\n") && !secret;
   const input = el(long ? "textarea" : "input", {
-    type: long ? null : "text",
+    type: long ? null : secret ? "password" : "text",
+    autocomplete: "off",
     "data-path": path,
     placeholder: schema.default === undefined ? null : String(schema.default),
   });

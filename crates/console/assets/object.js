@@ -1,8 +1,9 @@
 // One object: how it is, what was asked for, what happened to it.
 
-import { follow, getYaml, pathOf, remove } from "./api.js";
+import { follow, getYaml, pathOf, remove, schemaOf } from "./api.js";
 import { badge, el, fill, problem, since } from "./dom.js";
 import { embedded } from "./list.js";
+import { below, isSecret } from "./schema.js";
 
 /** Objects of another kind that belong to one of this kind, and the field that says so. */
 const PARTS = { Workload: { kind: "WorkloadInstance", field: "spec.workload", title: "Copies" } };
@@ -10,7 +11,7 @@ const PARTS = { Workload: { kind: "WorkloadInstance", field: "spec.workload", ti
 const NOT_LISTED = new Set(["conditions", "state", "reason", "message", "observedGeneration"]);
 
 export async function show(view, { kind, kinds, project, name, signal, state }) {
-  const page = new Page(kind, kinds, project, name, signal);
+  const page = new Page(kind, kinds, project, name, signal, await schemaOf(kind));
   fill(view, page.element());
   page.embed();
   const selectors = { fieldSelector: `metadata.name=${name}` };
@@ -18,8 +19,8 @@ export async function show(view, { kind, kinds, project, name, signal, state }) 
 }
 
 class Page {
-  constructor(kind, kinds, project, name, signal) {
-    Object.assign(this, { kind, kinds, project, name, signal });
+  constructor(kind, kinds, project, name, signal, { schema, definitions }) {
+    Object.assign(this, { kind, kinds, project, name, signal, schema, definitions });
     this.object = null;
     this.path = pathOf(kind, project, name);
     this.trouble = el("div");
@@ -61,8 +62,9 @@ class Page {
     }
     const { metadata, status = {}, apiVersion, kind, ...asked } = this.object;
     fill(this.top, this.summary(metadata, status), conditions(status.conditions ?? []));
-    fill(this.body, section("Status", tree(without(status, NOT_LISTED))),
-      ...Object.entries(asked).map(([name, value]) => section(name === "spec" ? "Asked for" : name, tree(value))),
+    const shown = (name, value) => tree(value, (given, part) => below(this.definitions, given, part), below(this.definitions, this.schema, name));
+    fill(this.body, section("Status", shown("status", without(status, NOT_LISTED))),
+      ...Object.entries(asked).map(([name, value]) => section(name === "spec" ? "Asked for" : name, shown(name, value))),
       this.about(metadata), this.document());
   }
 
@@ -104,7 +106,7 @@ class Page {
         place.textContent = error.message;
       }
     };
-    return el("details", { ontoggle: open }, el("summary", {}, "YAML"), place);
+    return el("details", { ontoggle: open }, el("summary", {}, "YAML, with everything in it"), place);
   }
 
   embed() {
@@ -158,16 +160,25 @@ function section(title, content) {
   return content ? el("section", {}, el("h2", {}, title), content) : null;
 }
 
-/** Values as nested pairs. */
-function tree(value) {
-  if (value === null || typeof value !== "object") return el("span", { className: "value" }, String(value));
+/** Values as nested pairs; `below` tells the definition of a part. What is secret is shown when that is asked for. */
+function tree(value, below = () => ({}), given = {}, secret = false) {
+  const hidden = secret || isSecret(given);
+  const part = (name, item) => tree(item, below, below(given, name), hidden);
+  if (value === null || typeof value !== "object") return hidden ? veiled(value) : el("span", { className: "value" }, String(value));
   const entries = Object.entries(value);
   if (!entries.length) return null;
   if (Array.isArray(value)) {
-    if (value.every((item) => item === null || typeof item !== "object")) return el("span", { className: "value" }, value.join(", "));
-    return el("ol", {}, value.map((item) => el("li", {}, tree(item) ?? "")));
+    if (!hidden && value.every((item) => item === null || typeof item !== "object")) return el("span", { className: "value" }, value.join(", "));
+    return el("ol", {}, value.map((item, at) => el("li", {}, part(at, item) ?? "")));
   }
-  return pairs(entries.map(([name, item]) => [name, tree(item) ?? "none"]));
+  return pairs(entries.map(([name, item]) => [name, part(name, item) ?? "none"]));
+}
+
+function veiled(value) {
+  const place = el("span", { className: "value" }, "•••••• ");
+  const show = el("button", { type: "button", className: "small", onclick: () => fill(place, String(value)) }, "Show");
+  place.append(show);
+  return place;
 }
 
 function pairs(entries) {

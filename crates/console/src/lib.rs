@@ -36,7 +36,7 @@ macro_rules! assets {
 }
 
 /// Every file of the console: its name, what it is, and what is in it.
-const ASSETS: [(&str, HeaderValue, &str); 12] = assets![
+const ASSETS: [(&str, HeaderValue, &str); 13] = assets![
     "index.html" HTML,
     "console.css" STYLE,
     "icon.svg" IMAGE,
@@ -48,6 +48,7 @@ const ASSETS: [(&str, HeaderValue, &str); 12] = assets![
     "main.js" SCRIPT,
     "object.js" SCRIPT,
     "overview.js" SCRIPT,
+    "schema.js" SCRIPT,
     "yaml.js" SCRIPT,
 ];
 

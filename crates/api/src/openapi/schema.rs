@@ -84,6 +84,9 @@ impl Writer<'_> {
         if field.rules.immutable {
             schema["x-orrery-immutable"] = json!(true);
         }
+        if field.rules.sensitive {
+            schema["x-orrery-sensitive"] = json!(true);
+        }
         schema
     }
 

@@ -119,6 +119,21 @@ const checks = {
     await page.getByText("There is no Project shop any more.").waitFor();
   },
 
+  /** What is secret is not on the screen until somebody asks for it. */
+  async hides() {
+    const secret = { apiVersion: "core.orrery.dev/v1", kind: "Secret", metadata: { name: "door" }, spec: { stringData: { code: "open sesame" } } };
+    await api("POST", "/apis/core.orrery.dev/v1/namespaces/default/secrets", secret);
+    await page.goto(`${url}/console/#/apis/core.orrery.dev/v1/namespaces/default/secrets/door`);
+    const show = page.getByRole("button", { name: "Show" });
+    await show.waitFor();
+    const kept = Buffer.from("open sesame").toString("base64");
+    assert.ok(!(await page.content()).includes(kept), "it is hidden");
+    await show.click();
+    await page.getByText(kept).waitFor();
+    await page.goto(`${url}/console/#/apis/core.orrery.dev/v1/namespaces/default/secrets/door?edit`);
+    await page.locator("input[type=password][data-path='spec.data[code]']").waitFor();
+  },
+
   /** Who is not known is asked who they are, and sees what they may see. */
   async signs_in() {
     await page.goto(url);

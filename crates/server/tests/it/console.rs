@@ -38,6 +38,11 @@ async fn an_object_goes_when_it_is_confirmed() {
 }
 
 #[tokio::test]
+async fn secrets_are_shown_when_that_is_asked_for() {
+    browse(&World::start().await.url(), "hides", "").await;
+}
+
+#[tokio::test]
 async fn who_signs_in_sees_what_they_may_see() {
     let folder = tempfile::tempdir().unwrap();
     let authority = Authority::generate(&"orrery.test".parse().unwrap(), validity()).unwrap();
