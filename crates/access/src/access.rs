@@ -112,7 +112,6 @@ pub struct Access {
 
 struct Inner {
     rules: watch::Sender<Arc<Rules>>,
-    revocations: Arc<View<Revocation>>,
     tokens: Arc<View<AccessToken>>,
     revoked: watch::Sender<Arc<Revoked>>,
     clock: Arc<dyn Clock>,
@@ -131,7 +130,6 @@ impl Access {
         let access = Self {
             inner: Arc::new(Inner {
                 rules: watch::Sender::new(Arc::default()),
-                revocations: revocations.view(),
                 tokens: tokens.view(),
                 revoked: watch::Sender::new(Arc::default()),
                 clock: hub.clock().clone(),
@@ -149,7 +147,10 @@ impl Access {
             inner.change_rules(|rules| rules.set_binding(&change.name, change.new.as_deref()));
         });
         let inner = access.inner.clone();
-        revocations.on_change(move |_| inner.read_revoked());
+        revocations.on_change(move |change| {
+            let set = |all: &mut Revoked| all.set(&change.name, change.new.as_deref());
+            inner.revoked.send_modify(|revoked| set(Arc::make_mut(revoked)));
+        });
         let inner = access.inner.clone();
         // Whoever is connected with a token looks again whether it still is there.
         tokens.on_change(move |_| inner.revoked.send_modify(|_| {}));
@@ -287,12 +288,6 @@ impl Inner {
     /// Whoever decides by the rules of before keeps them; then they are copied, otherwise changed.
     fn change_rules(&self, change: impl FnOnce(&mut Rules)) {
         self.rules.send_modify(|rules| change(Arc::make_mut(rules)));
-    }
-
-    fn read_revoked(&self) {
-        let all = self.revocations.all();
-        let revoked = Revoked::new(all.iter().map(|(_, revocation)| &**revocation));
-        self.revoked.send_replace(Arc::new(revoked));
     }
 
     fn known_token(&self, shown: &BearerToken) -> Result<Login, LoginRefusal> {

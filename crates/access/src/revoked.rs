@@ -1,25 +1,61 @@
 //! Identities that are disabled.
-use orrery_pki::{Identity, Role, Subject};
+use orrery_hub::ObjectName;
+use orrery_pki::{Fingerprint, Identity, Role, Subject};
 use orrery_proto::core::v1::Revocation;
+use std::collections::HashMap;
 
-/// Every revocation of a moment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Whom a revocation disables.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Whom {
+    Peer { role: String, name: String },
+    Certificate(String),
+}
+
+impl Whom {
+    fn of(revocation: &Revocation) -> Self {
+        let spec = revocation.spec.clone().unwrap_or_default();
+        match spec.certificate() {
+            "" => Self::Peer { role: spec.role().to_owned(), name: spec.peer().to_owned() },
+            certificate => Self::Certificate(certificate.to_owned()),
+        }
+    }
+}
+
+/// Every revocation of a moment. A change costs the same however many there are.
+#[derive(Clone, Debug, Default)]
 pub struct Revoked {
-    peers: Vec<(String, String)>,
-    certificates: Vec<String>,
+    named: HashMap<ObjectName, Whom>,
+    /// How many revocations name somebody: when one goes, another may still be there.
+    counts: HashMap<Whom, usize>,
 }
 
 impl Revoked {
     pub fn new<'a>(revocations: impl IntoIterator<Item = &'a Revocation>) -> Self {
         let mut revoked = Self::default();
-        for revocation in revocations {
-            let spec = revocation.spec.clone().unwrap_or_default();
-            match spec.certificate() {
-                "" => revoked.peers.push((spec.role().to_owned(), spec.peer().to_owned())),
-                certificate => revoked.certificates.push(certificate.to_owned()),
-            }
+        for (number, revocation) in revocations.into_iter().enumerate() {
+            revoked.set(&ObjectName::new("", number.to_string()), Some(revocation));
         }
         revoked
+    }
+
+    /// Takes in what a revocation says now, or that it is gone.
+    pub fn set(&mut self, name: &ObjectName, revocation: Option<&Revocation>) {
+        let whom = revocation.map(Whom::of);
+        if let Some(whom) = &whom {
+            *self.counts.entry(whom.clone()).or_default() += 1;
+        }
+        let before = match whom {
+            Some(whom) => self.named.insert(name.clone(), whom),
+            None => self.named.remove(name),
+        };
+        if let Some(before) = before
+            && let Some(count) = self.counts.get_mut(&before)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&before);
+            }
+        }
     }
 
     /// Whether whoever shows this certificate is refused.
@@ -28,16 +64,22 @@ impl Revoked {
             (Some(role), Some(name)) => self.refuses_peer(role, name),
             (_, _) => false,
         };
-        peer || self.certificates.contains(&identity.fingerprint.to_string())
+        peer || self.refuses_certificate(&identity.fingerprint)
     }
 
-    /// Whether somebody is refused however they were proven.
+    /// Whether somebody is refused as they were proven: by name however that was, or by their certificate.
     pub fn refuses_subject(&self, subject: &Subject) -> bool {
         subject.role.is_some_and(|role| self.refuses_peer(role, &subject.name))
+            || subject.certificate.is_some_and(|shown| self.refuses_certificate(&shown))
     }
 
     pub fn refuses_peer(&self, role: Role, name: &str) -> bool {
-        self.peers.iter().any(|(of, peer)| of == role.as_str() && peer == name)
+        let whom = Whom::Peer { role: role.as_str().to_owned(), name: name.to_owned() };
+        self.counts.contains_key(&whom)
+    }
+
+    fn refuses_certificate(&self, fingerprint: &Fingerprint) -> bool {
+        self.counts.contains_key(&Whom::Certificate(fingerprint.to_string()))
     }
 }
 
@@ -94,5 +136,39 @@ mod tests {
         let agent = Subject { role: Some(Role::Agent), ..ann.clone() };
         assert!(revoked.refuses_subject(&ann));
         assert!(!revoked.refuses_subject(&bob) && !revoked.refuses_subject(&agent));
+    }
+    /// Each change is taken in by itself, and ends as if all had been read anew.
+    #[test]
+    fn changes_are_taken_in_one_by_one() {
+        let name = |name: &str| ObjectName::new("", name);
+        let refused = |revoked: &Revoked, peer: &str| revoked.refuses_peer(Role::Agent, peer);
+        let mut revoked = Revoked::default();
+        revoked.set(&name("first"), Some(&mk("agent", "a", "")));
+        revoked.set(&name("second"), Some(&mk("agent", "a", "")));
+        revoked.set(&name("first"), None);
+        assert!(refused(&revoked, "a"), "another one names it still");
+        revoked.set(&name("second"), Some(&mk("agent", "b", "")));
+        assert!(!refused(&revoked, "a") && refused(&revoked, "b"));
+        revoked.set(&name("second"), Some(&mk("agent", "b", "")));
+        revoked.set(&name("second"), None);
+        revoked.set(&name("second"), None);
+        assert!(!refused(&revoked, "b"));
+        assert!(revoked.named.is_empty() && revoked.counts.is_empty(), "nothing is kept");
+    }
+
+    /// A start with many of them, and an end of each.
+    #[test]
+    fn very_many_cost_no_more_each() {
+        const MANY: usize = 200_000;
+        let name = |number: usize| ObjectName::new("", number.to_string());
+        let mut revoked = Revoked::default();
+        for number in 0..MANY {
+            revoked.set(&name(number), Some(&mk("agent", &number.to_string(), "")));
+            assert!(revoked.refuses_peer(Role::Agent, &number.to_string()));
+        }
+        for number in 0..MANY {
+            revoked.set(&name(number), None);
+        }
+        assert!(!revoked.refuses_peer(Role::Agent, "1"));
     }
 }

@@ -1,5 +1,5 @@
 //! Whom a request comes from, however it was proven.
-use crate::identity::Identity;
+use crate::identity::{Fingerprint, Identity};
 use crate::role::Role;
 
 /// Members may do everything. It cannot be bound away, so nobody locks themselves out.
@@ -47,6 +47,8 @@ pub struct Subject {
     /// The part that a machine plays; [`Role::User`] for people.
     pub role: Option<Role>,
     pub known_by: KnownBy,
+    /// What they have shown, where that was a certificate.
+    pub certificate: Option<Fingerprint>,
 }
 
 impl Subject {
@@ -62,7 +64,7 @@ impl Subject {
 
     fn nobody(known_by: KnownBy) -> Self {
         let groups = vec![UNAUTHENTICATED.to_owned()];
-        Self { name: ANONYMOUS.to_owned(), groups, role: None, known_by }
+        Self { name: ANONYMOUS.to_owned(), groups, role: None, known_by, certificate: None }
     }
 
     /// From a certificate that a handshake has verified. One that names no peer of ours is nobody's.
@@ -78,6 +80,7 @@ impl Subject {
             groups: groups.chain(own).collect(),
             role: Some(role),
             known_by: KnownBy::Certificate,
+            certificate: Some(identity.fingerprint),
         }
     }
 
@@ -85,7 +88,7 @@ impl Subject {
     pub fn person(name: String, groups: Vec<String>, known_by: KnownBy) -> Self {
         let own = [USERS.to_owned(), AUTHENTICATED.to_owned()];
         let groups = groups.into_iter().chain(own).collect();
-        Self { name, groups, role: Some(Role::User), known_by }
+        Self { name, groups, role: Some(Role::User), known_by, certificate: None }
     }
 
     /// Somebody as whom another asks. Whoever is known is in the groups of those who are known, named or not;

@@ -63,7 +63,7 @@ pub use orrery_mesh::envoy::{
 };
 pub use orrery_mesh::names::{Destination, InvalidName, PortName, ServiceName};
 pub use orrery_seal::{Keyring, KeyringError};
-pub use orrery_store::etcd::{Credentials, EtcdOptions, EtcdTls};
+pub use orrery_store::etcd::{Credentials, EtcdOptions, EtcdTls, Proofs, Reread};
 pub use orrery_store::{Backup, EmbeddedOptions, inspect_backup, restore};
 pub use sealing::KeySource;
 pub use server::{Connections, Server, rules};

@@ -100,6 +100,12 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         Ok(())
     }
 
+    /// Whether it takes commits now. Unlike [`Engine::health`] it may ask whoever keeps the data, and time or a
+    /// person elsewhere may help.
+    async fn ready(&self) -> Result<(), Error> {
+        self.health()
+    }
+
     /// A revision not older than any commit that wrote under `prefix` and was acknowledged before
     /// this call, and which a watch on `prefix` reaches without further commits.
     async fn current(&self, prefix: &str) -> Result<Revision, Error>;

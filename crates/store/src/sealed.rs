@@ -77,6 +77,10 @@ impl Engine for Sealed {
         self.inner.health()
     }
 
+    async fn ready(&self) -> Result<(), Error> {
+        self.inner.ready().await
+    }
+
     async fn current(&self, prefix: &str) -> Result<Revision, Error> {
         self.inner.current(prefix).await
     }

@@ -30,6 +30,7 @@ pub struct Cluster {
     directory: tempfile::TempDir,
     members: Vec<Member>,
     tls: Option<ServerTls>,
+    quota_bytes: Option<u64>,
 }
 
 struct Member {
@@ -51,13 +52,22 @@ impl Cluster {
     }
 
     pub fn start_with(size: usize, tls: Option<ServerTls>) -> Self {
+        Self::started(size, tls, None)
+    }
+
+    /// One member whose database may grow to so many bytes.
+    pub fn start_small(quota_bytes: u64) -> Self {
+        Self::started(1, None, Some(quota_bytes))
+    }
+
+    fn started(size: usize, tls: Option<ServerTls>, quota_bytes: Option<u64>) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
         let mut ports = free_ports(size * 2).into_iter();
         let mut port = || ports.next().expect("as many as were asked for");
         let members = (0..size)
             .map(|_| Member { client_port: port(), peer_port: port(), process: None })
             .collect();
-        let mut cluster = Self { directory, members, tls };
+        let mut cluster = Self { directory, members, tls, quota_bytes };
         for member in 0..size {
             cluster.spawn(member);
         }
@@ -71,7 +81,14 @@ impl Cluster {
     pub fn options(&self, root: &str) -> EtcdOptions {
         let endpoints = (0..self.members.len()).map(|member| self.endpoint(member)).collect();
         let root = root.to_owned();
-        EtcdOptions { endpoints, root, user: None, tls: None, request_timeout: PATIENCE }
+        EtcdOptions {
+            endpoints,
+            root,
+            user: None,
+            tls: None,
+            reread: None,
+            request_timeout: PATIENCE,
+        }
     }
 
     pub fn options_tls(&self, root: &str, tls: EtcdTls) -> EtcdOptions {
@@ -134,6 +151,9 @@ impl Cluster {
             command.arg("--cert-file").arg(&tls.certificate).arg("--key-file").arg(&tls.key);
             command.arg("--trusted-ca-file").arg(&tls.authority);
         }
+        if let Some(quota_bytes) = self.quota_bytes {
+            command.args(["--quota-backend-bytes", &quota_bytes.to_string()]);
+        }
         let process = command.spawn().expect("setpriv is there; it is part of util-linux");
         self.members[member].process = Some(process);
     }
@@ -156,13 +176,22 @@ impl Cluster {
 
     /// Sends a request to the JSON gateway of a member and answers the body.
     pub fn post(&self, member: usize, path: &str, body: &str) -> String {
+        self.post_as(member, "", path, body)
+    }
+
+    /// The same for whoever has this token.
+    pub fn post_as(&self, member: usize, token: &str, path: &str, body: &str) -> String {
         let endpoint = self.endpoint(member);
         let mut stream = TcpStream::connect(&endpoint).expect("the member runs");
+        let proof = match token {
+            "" => String::new(),
+            token => format!("Authorization: {token}\r\n"),
+        };
         let length = body.len();
         write!(
             stream,
             "POST {path} HTTP/1.1\r\nHost: {endpoint}\r\nConnection: close\r\n\
-             Content-Length: {length}\r\n\r\n{body}"
+             {proof}Content-Length: {length}\r\n\r\n{body}"
         )
         .expect("a request can be sent");
         let mut answer = String::new();

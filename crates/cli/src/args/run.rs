@@ -92,7 +92,7 @@ pub struct CsiArguments {
 }
 
 /// Where a server keeps everything.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct StoreArguments {
     /// etcd to use instead of the embedded store: etcd://HOST:PORT[,HOST:PORT][/ROOT]
     #[arg(long, env = "ORRERY_STORE", value_name = "URL")]

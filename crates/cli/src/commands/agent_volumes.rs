@@ -6,7 +6,7 @@ use orrery_storage_node::host::stage;
 use orrery_storage_node::volume::Mapping;
 use std::path::Path;
 use std::time::Duration;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, RwLock};
 
 /// How long a device may take to appear after it was mapped.
 const DEVICE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -14,8 +14,11 @@ const DEVICE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Mounts volumes on this machine.
 #[derive(Debug, Default)]
 pub struct Mounts {
-    /// Held while the folder of all volumes becomes shared, or stops being so.
+    /// Held while the folder of all volumes becomes shared.
     sharing: Mutex<()>,
+    /// Held by everyone who stages: until all of them are done, the folder stays shared. None waits for another, for
+    /// a device may be long in coming, and a file system long in the making.
+    staging: RwLock<()>,
 }
 
 /// The folder that holds the places of all volumes.
@@ -27,8 +30,9 @@ fn all(place: &Path) -> Option<&Path> {
 impl HostVolumes for Mounts {
     async fn stage(&self, volume: &AttachedVolume, place: &Path) -> Result<(), String> {
         let mapping = Mapping { device: volume.device.clone(), scsi: volume.scsi.clone() };
-        let _sharing = self.sharing.lock().await;
+        let _staging = self.staging.read().await;
         if let Some(folder) = all(place) {
+            let _sharing = self.sharing.lock().await;
             stage::share(folder).await.map_err(|error| error.to_string())?;
         }
         let staged = stage::stage(&mapping, &volume.file_system, place, DEVICE_TIMEOUT).await;
@@ -36,13 +40,14 @@ impl HostVolumes for Mounts {
     }
 
     async fn unstage(&self, place: &Path) -> Result<(), String> {
-        let _sharing = self.sharing.lock().await;
         stage::unstage(place).await.map_err(|error| error.to_string())?;
-        match all(place) {
-            Some(folder) => {
+        // Whoever stages meanwhile needs it shared; it stops being so with the last that goes.
+        let alone = self.staging.try_write();
+        match (all(place), alone) {
+            (Some(folder), Ok(_alone)) => {
                 stage::unshare_if_empty(folder).await.map_err(|error| error.to_string())
             }
-            None => Ok(()),
+            (_, _) => Ok(()),
         }
     }
 }

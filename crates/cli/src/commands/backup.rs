@@ -40,6 +40,11 @@ pub async fn save(global: &Global, arguments: BackupArguments) -> anyhow::Result
     }
 }
 
+/// What becomes of what the backup does not know, for whoever restores one beside what runs.
+const NEWER: &str = "\
+What was made after the backup is not in it: workloads that it does not know are stopped when their agents connect, and
+machines are deleted after --orphan-grace (an hour) unless they are frozen. See docs/operations.md, Backups.";
+
 pub async fn restore(arguments: RestoreArguments) -> anyhow::Result<()> {
     let folder = paths::data(Some(arguments.data_dir))?;
     let store = folder.join("store");
@@ -49,6 +54,7 @@ pub async fn restore(arguments: RestoreArguments) -> anyhow::Result<()> {
     print::line(&format!("{} entries restored to {}", summary.entries, folder.display()))?;
     let key = folder.join(super::operations::KEY_FILE);
     print::line(&format!("What is secret needs its key: copy the key file to {}", key.display()))?;
+    print::line(NEWER)?;
     print::line(&format!("Start the server with: orrery server --data-dir {}", folder.display()))
 }
 

@@ -4,10 +4,10 @@ use crate::args::{ServerArguments, StoreArguments};
 use crate::identity;
 use crate::paths;
 use crate::signals::StopSignals;
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use orrery_runtime::Tasks;
 use orrery_server::{
-    Credentials, EtcdOptions, EtcdTls, Listen, Server, ServerOptions, StoreOptions,
+    Credentials, EtcdOptions, EtcdTls, Listen, Proofs, Reread, Server, ServerOptions, StoreOptions,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -66,22 +66,38 @@ fn store(arguments: &StoreArguments, data: &Path) -> anyhow::Result<StoreOptions
     let Some(url) = &arguments.store else {
         return Ok(StoreOptions::Embedded(data.join("store")));
     };
+    let mut options = EtcdOptions::from_url(url)?;
+    let Proofs { user, tls } = proofs(arguments)?;
+    if user.is_some() || tls.is_some() {
+        let arguments = arguments.clone();
+        let again = move || proofs(&arguments).map_err(|error| format!("{error:#}"));
+        options.reread = Some(Reread::new(again));
+    }
+    Ok(StoreOptions::Etcd(EtcdOptions { user, tls, ..options }))
+}
+
+/// What etcd is shown, as the files have it now.
+fn proofs(arguments: &StoreArguments) -> anyhow::Result<Proofs> {
     let read = |path: &Path| {
         std::fs::read(path).with_context(|| format!("read the PEM file {}", path.display()))
     };
-    let mut options = EtcdOptions::from_url(url)?;
+    let mut proofs = Proofs { user: None, tls: None };
     if let Some(root) = &arguments.etcd_root {
+        let authority = read(root)?;
+        let begins = |line: &[u8]| line.starts_with(b"-----BEGIN CERTIFICATE-----");
+        let has_some = authority.split(|byte| *byte == b'\n').any(begins);
+        ensure!(has_some, "there is no certificate in {}, which --etcd-root names", root.display());
         let identity = match (&arguments.etcd_certificate, &arguments.etcd_key) {
             (Some(certificate), Some(key)) => Some((read(certificate)?, read(key)?)),
             (_, _) => None,
         };
-        options.tls = Some(EtcdTls { authority: read(root)?, identity, domain: None });
+        proofs.tls = Some(EtcdTls { authority, identity, domain: None });
     }
     if let (Some(name), Some(file)) = (&arguments.etcd_user, &arguments.etcd_password_file) {
         let password = std::fs::read_to_string(file)
             .with_context(|| format!("read the password file {}", file.display()))?;
         let password = password.trim_end_matches('\n').to_owned();
-        options.user = Some(Credentials { name: name.clone(), password });
+        proofs.user = Some(Credentials { name: name.clone(), password });
     }
-    Ok(StoreOptions::Etcd(options))
+    Ok(proofs)
 }

@@ -22,6 +22,12 @@ use progress::Progress;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tokio::time::{Instant, interval_at};
+
+/// When whoever waits without a terminal is told for what, and how often after that: something that never comes is
+/// not to look like a program that hangs.
+const REMIND_AFTER: Duration = Duration::from_secs(10);
+const REMIND_EVERY: Duration = Duration::from_secs(60);
 
 /// One resource that is waited for.
 pub struct Awaited {
@@ -96,6 +102,7 @@ impl Waiting {
             watches.add(session, &one.kind, scope, name, Patience::Always)?;
         }
         let mut seen = vec![false; self.awaited.len()];
+        let mut reminder = interval_at(Instant::now() + REMIND_AFTER, REMIND_EVERY);
         while !self.verdicts.iter().all(Verdict::is_done) {
             tokio::select! {
                 (number, told) = watches.next_told() => match told? {
@@ -103,6 +110,7 @@ impl Waiting {
                     notice => self.progress.notice(&notice, &self.verdicts)?,
                 },
                 () = self.resizes.next() => self.progress.redraw(&self.verdicts)?,
+                _ = reminder.tick() => self.progress.remind(&self.open().collect::<Vec<_>>()),
             }
         }
         Ok(())

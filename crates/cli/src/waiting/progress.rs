@@ -58,6 +58,13 @@ impl Progress {
         self.redraw(verdicts)
     }
 
+    /// Tells what is waited for, where nothing else tells it.
+    pub fn remind(&self, open: &[String]) {
+        if self.screen.is_none() && self.style == Style::Results {
+            print::note(&reminder(open));
+        }
+    }
+
     /// Shows everything; nothing is written when nothing differs.
     pub fn redraw(&mut self, verdicts: &[Verdict]) -> anyhow::Result<()> {
         let Some(screen) = &mut self.screen else { return Ok(()) };
@@ -69,6 +76,17 @@ impl Progress {
     }
 }
 
+/// How many are named; there may be thousands.
+const NAMED_MAX: usize = 5;
+
+fn reminder(open: &[String]) -> String {
+    let named = open.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match open.len().saturating_sub(NAMED_MAX) {
+        0 => format!("still waiting for {named}"),
+        more => format!("still waiting for {named} and {more} more"),
+    }
+}
+
 fn words(verdict: &Verdict) -> String {
     let style = style::stdout();
     match verdict {
@@ -76,5 +94,17 @@ fn words(verdict: &Verdict) -> String {
         Verdict::Open(why) if why.is_empty() => style.faint("waiting"),
         Verdict::Open(why) => format!("{}{why}", style.busy("waiting: ")),
         Verdict::Hopeless(why) => style.bad(why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reminder;
+
+    #[test]
+    fn a_reminder_names_a_few() {
+        let open = |count: usize| (0..count).map(|n| format!("w{n}")).collect::<Vec<_>>();
+        assert_eq!(reminder(&open(2)), "still waiting for w0, w1");
+        assert_eq!(reminder(&open(7)), "still waiting for w0, w1, w2, w3, w4 and 2 more");
     }
 }

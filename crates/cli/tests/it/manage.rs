@@ -77,3 +77,17 @@ fn completion_knows_kinds_and_names() {
     assert_eq!(complete(&home, "orrery explain workload.spec.proc"), ["workload.spec.process"]);
     assert_eq!(complete(&home, "orrery --context lo"), ["local"]);
 }
+
+/// What never ends looks like a program that hangs, unless it says for what it waits.
+#[test]
+fn whoever_waits_without_a_terminal_is_told_for_what() {
+    let home = Home::new();
+    let _up = home.up();
+    let held = "{apiVersion: core.orrery.dev/v1, kind: Project,
+        metadata: {name: held, finalizers: [example.org/hold]}}\n";
+    let file = home.write("held.yaml", held);
+    home.orrery(&["apply", "-f", file.to_str().unwrap()]).good();
+    let said = home.orrery(&["delete", "project", "held", "--timeout", "12s"]).bad(1);
+    let reminder = "still waiting for project/held (being deleted, held by example.org/hold)";
+    assert_eq!(said.matches(reminder).count(), 1, "{said}");
+}

@@ -111,10 +111,8 @@ impl Declared {
     fn problems_with(&self, service: &Service) -> Vec<Problem> {
         let name = &service.name;
         let bad = self.unreadable(service).into_iter();
-        let bad =
-            bad.map(|regex| Problem::BadRegex { service: name.clone(), regex: regex.to_owned() });
-        let portless = service.ports.is_empty().then(|| Problem::NoPorts(name.clone()));
-        bad.chain(portless).collect()
+        bad.map(|regex| Problem::BadRegex { service: name.clone(), regex: regex.to_owned() })
+            .collect()
     }
 
     pub fn service(&self, name: &ServiceName) -> Option<&Service> {

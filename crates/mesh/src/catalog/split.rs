@@ -33,8 +33,6 @@ pub enum Problem {
         "a rule about {service} has {regex:?}, which proxies cannot read; the rule is left out"
     )]
     BadRegex { service: ServiceName, regex: String },
-    #[error("service {0} declares no port; it takes no traffic")]
-    NoPorts(ServiceName),
 }
 
 /// Adds up the splits of one root that apply to the same requests. Backends that cannot take

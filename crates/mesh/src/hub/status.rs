@@ -3,7 +3,7 @@ use crate::catalog::Problem;
 use crate::declared::{Findings, Subject};
 use crate::names::ServiceName;
 use orrery_hub::ObjectName;
-use orrery_proto::mesh::v1::{MeshService, MeshServiceStatus};
+use orrery_proto::mesh::v1::{MeshService, MeshServiceSpec, MeshServiceStatus};
 use orrery_proto::meta::v1::{Condition, ObjectMeta};
 use orrery_proto::smi;
 use orrery_runtime::conditions;
@@ -20,11 +20,7 @@ pub struct Known<'a> {
 
 pub fn of_service(service: &MeshService, known: &Known<'_>, now: Timestamp) -> MeshServiceStatus {
     let mut status = service.status.clone().unwrap_or_default();
-    let (state, reason, message) = match (known.findings, known.endpoints) {
-        ([], 0) => ("Waiting", "NoEndpoints", "no instance is known to take requests".to_owned()),
-        ([], _) => ("Ready", "", "requests go to its instances".to_owned()),
-        (findings, _) => ("Incomplete", "NotInEffect", findings.join("; ")),
-    };
+    let (state, reason, message) = judge(service.spec.as_ref(), known);
     state.clone_into(&mut status.state);
     reason.clone_into(&mut status.reason);
     status.endpoints = i32::try_from(known.endpoints).unwrap_or(i32::MAX);
@@ -42,6 +38,34 @@ pub fn of_service(service: &MeshService, known: &Known<'_>, now: Timestamp) -> M
     conditions::set(&mut status.conditions, current, now);
     status
 }
+
+/// The state of a service, the reason of it, and both in words. Ports say that a service takes requests: one with
+/// none only calls others, and lacks nothing.
+fn judge(
+    spec: Option<&MeshServiceSpec>,
+    known: &Known<'_>,
+) -> (&'static str, &'static str, String) {
+    let has_ports = spec.is_some_and(|spec| !spec.ports.is_empty());
+    let workload = spec.and_then(|spec| spec.workload.as_deref());
+    match (known.findings, known.endpoints, workload) {
+        ([], _, None) if !has_ports => (
+            "Ready",
+            "CallsOnly",
+            "it has no ports: it takes no requests, and may call others".into(),
+        ),
+        ([], _, Some(workload)) if !has_ports => {
+            let text =
+                format!("it has no ports, so workload {workload} gets no requests; declare them");
+            ("Incomplete", "NotInEffect", text)
+        }
+        ([], 0, _) => ("Waiting", "NoEndpoints", NO_ENDPOINTS.into()),
+        ([], _, _) => ("Ready", "", "requests go to its instances".into()),
+        (findings, _, _) => ("Incomplete", "NotInEffect", findings.join("; ")),
+    }
+}
+
+const NO_ENDPOINTS: &str =
+    "no instance is known to take requests (a service that only calls others has no ports)";
 
 /// Of a split or a target.
 pub fn of_declaration(
@@ -106,23 +130,30 @@ fn subjects(problem: &Problem) -> Vec<Subject> {
         Problem::Overlap { first, second, root, .. } => {
             vec![split(root, first), split(root, second)]
         }
-        Problem::BadRegex { service: name, .. } | Problem::NoPorts(name) => vec![service(name)],
+        Problem::BadRegex { service: name, .. } => vec![service(name)],
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use orrery_proto::mesh::v1::MeshPort;
 
     fn name(text: &str) -> ServiceName {
         text.parse().unwrap()
+    }
+
+    fn mk_service(ports: usize, workload: Option<&str>) -> MeshService {
+        let (ports, workload) = (vec![MeshPort::default(); ports], workload.map(str::to_owned));
+        let spec = MeshServiceSpec { ports, workload, ..MeshServiceSpec::default() };
+        MeshService { spec: Some(spec), ..MeshService::default() }
     }
 
     #[track_caller]
     fn check(endpoints: usize, findings: &[&str], state: &str, says: &str) {
         let findings: Vec<String> = findings.iter().map(|text| (*text).to_owned()).collect();
         let known = Known { endpoints, proxies: 1, findings: &findings, stale: &[] };
-        let status = of_service(&MeshService::default(), &known, Timestamp::default());
+        let status = of_service(&mk_service(1, None), &known, Timestamp::default());
         assert_eq!((status.state.as_str(), status.proxies), (state, 1));
         assert_eq!(status.conditions[0].message, says);
         assert_eq!(status.conditions[1].status, "True");
@@ -133,7 +164,7 @@ mod tests {
     fn a_service_says_when_its_endpoints_are_old() {
         let stale = ["azure/one: 429".to_owned(), "kubernetes/west: timeout".to_owned()];
         let known = Known { endpoints: 2, proxies: 0, findings: &[], stale: &stale };
-        let status = of_service(&MeshService::default(), &known, Timestamp::default());
+        let status = of_service(&mk_service(1, None), &known, Timestamp::default());
         assert_eq!(status.state, "Ready", "traffic goes on to what was known");
         let said = &status.conditions[1];
         assert_eq!((said.status.as_str(), said.reason.as_str()), ("False", "Stale"));
@@ -143,8 +174,23 @@ mod tests {
     #[test]
     fn a_service_says_why_it_takes_no_traffic() {
         check(2, &[], "Ready", "requests go to its instances");
-        check(0, &[], "Waiting", "no instance is known to take requests");
+        check(0, &[], "Waiting", NO_ENDPOINTS);
         check(2, &["a", "b"], "Incomplete", "a; b");
+    }
+
+    /// Whoever waits for all that they declared would wait for ever for it otherwise.
+    #[test]
+    fn a_service_that_only_calls_others_is_ready() {
+        let known = Known { endpoints: 0, proxies: 0, findings: &[], stale: &[] };
+        let of = |service: &MeshService| of_service(service, &known, Timestamp::default());
+        for caller in [MeshService::default(), mk_service(0, None)] {
+            let status = of(&caller);
+            assert_eq!((status.state.as_str(), status.reason.as_str()), ("Ready", "CallsOnly"));
+            assert_eq!(status.conditions[0].status, "True");
+        }
+        let status = of(&mk_service(0, Some("books")));
+        assert_eq!(status.state, "Incomplete", "its workload waits for requests");
+        assert!(status.conditions[0].message.contains("workload books"), "{status:?}");
     }
 
     #[test]
@@ -155,7 +201,8 @@ mod tests {
             root: name("shop/books"),
             backend: name("shop/v1"),
         };
-        let problems = [overlap, Problem::NoPorts(name("shop/books"))];
+        let regex = Problem::BadRegex { service: name("shop/books"), regex: "(".to_owned() };
+        let problems = [overlap, regex];
         let found = with_problems(Findings::default(), &problems);
         let at = |subject: &Subject| found.get(subject).map(Vec::len);
         assert_eq!(at(&Subject::Split(ObjectName::new("shop", "one"))), Some(1));

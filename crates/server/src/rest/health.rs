@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   /livez             ping, and that the store takes writes: when it does not, only a restart helps
-//!   /readyz, /healthz  the same, and that the store answers
+//!   /readyz, /healthz  the same, that the store answers, and that it has room (etcd may have none)
 //!   .../CHECK          one of the checks;  ?verbose says each;  ?exclude=CHECK leaves one out
 //! ```
 use axum::extract::{Path, State};
@@ -36,13 +36,18 @@ pub fn router(store: Store) -> Router {
 
 /// What is looked at for a path.
 async fn checks(path: &str, store: &Store) -> Vec<Check> {
-    let takes_writes = store.engine().health();
+    let takes_writes = store.health();
     let sound = match (takes_writes, path) {
         (Ok(()), "/livez") => Ok(()),
-        (Ok(()), _) => store.snapshot().await.map(|_| ()),
+        (Ok(()), _) => answers(store).await,
         (stopped, _) => stopped,
     };
     vec![("ping", Ok(())), ("store", sound.map_err(|error| error.to_string()))]
+}
+
+async fn answers(store: &Store) -> Result<(), orrery_store::Error> {
+    store.snapshot().await?;
+    store.engine().ready().await
 }
 
 /// What checks came to: one word when all is well, and every check for whoever asks with `?verbose`
@@ -134,7 +139,11 @@ mod tests {
 
     /// An engine that has stopped to take writes, as one does whose disk is full.
     #[derive(Debug)]
-    struct Stopped(Arc<dyn Engine>);
+    struct Stopped {
+        inner: Arc<dyn Engine>,
+        /// It takes them again when somebody elsewhere makes room, as etcd does.
+        for_now: bool,
+    }
 
     fn full<T>() -> Result<T, Error> {
         Err(Error::Unavailable { reason: "the disk is full".into() })
@@ -143,25 +152,28 @@ mod tests {
     #[async_trait::async_trait]
     impl Engine for Stopped {
         fn incarnation(&self) -> Incarnation {
-            self.0.incarnation()
+            self.inner.incarnation()
         }
         fn health(&self) -> Result<(), Error> {
+            if self.for_now { Ok(()) } else { full() }
+        }
+        async fn ready(&self) -> Result<(), Error> {
             full()
         }
         async fn current(&self, prefix: &str) -> Result<Revision, Error> {
-            self.0.current(prefix).await
+            self.inner.current(prefix).await
         }
         async fn get(&self, key: &str) -> Result<Option<Entry>, Error> {
-            self.0.get(key).await
+            self.inner.get(key).await
         }
         async fn list(&self, request: ListRequest) -> Result<Listing, Error> {
-            self.0.list(request).await
+            self.inner.list(request).await
         }
         async fn commit(&self, _: Vec<Op>) -> Result<Revision, Error> {
             full()
         }
         async fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, Error> {
-            self.0.watch(prefix, after).await
+            self.inner.watch(prefix, after).await
         }
         async fn compact(&self, _: Revision) -> Result<(), Error> {
             full()
@@ -176,7 +188,7 @@ mod tests {
             full()
         }
         async fn close(&self) {
-            self.0.close().await;
+            self.inner.close().await;
         }
     }
 
@@ -190,7 +202,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_store_that_takes_no_more_writes_is_neither_ready_nor_alive() {
-        let stopped = Arc::new(Stopped(orrery_store::memory()));
+        let stopped = Arc::new(Stopped { inner: orrery_store::memory(), for_now: false });
         let store = Store::start(stopped, StoreOptions::default()).await.expect("it still reads");
         store.snapshot().await.expect("it still reads");
         for path in ["livez", "readyz", "healthz"] {
@@ -203,6 +215,19 @@ mod tests {
             assert_eq!(ask(&store, &format!("/{path}/ping")).await, (200, "ok".to_owned()));
             let excluded = ask(&store, &format!("/{path}?exclude=store")).await;
             assert_eq!(excluded, (200, "ok".to_owned()), "{path}");
+        }
+        store.stop().await;
+    }
+
+    /// Nobody restarts a server for it, and nobody sends requests to it.
+    #[tokio::test]
+    async fn a_store_without_room_for_now_is_alive_and_not_ready() {
+        let engine = Arc::new(Stopped { inner: orrery_store::memory(), for_now: true });
+        let store = Store::start(engine, StoreOptions::default()).await.expect("it can be read");
+        assert_eq!(ask(&store, "/livez").await, (200, "ok".to_owned()));
+        for path in ["/readyz", "/healthz"] {
+            let (code, text) = ask(&store, path).await;
+            assert!(code == 503 && text.contains("the disk is full"), "{path}: {text}");
         }
         store.stop().await;
     }

@@ -3,12 +3,13 @@ use crate::access::{certificate, meta, until};
 use crate::joining::world;
 use crate::wire::ask;
 use orrery_client::Commander;
-use orrery_pki::{Role, TlsMaterial};
+use orrery_pki::{IssueRequest, Issued, Role, TlsMaterial};
 use orrery_proto::core::v1 as core;
 use orrery_proto::hub::v1 as hub;
 use orrery_proto::hub::v1::hub_client::HubClient;
 use orrery_testkit::world::World;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 const ROLES: &str = "/apis/core.orrery.dev/v1/namespaces/demo/roles";
 const BINDINGS: &str = "/apis/core.orrery.dev/v1/namespaces/demo/rolebindings";
@@ -185,4 +186,33 @@ async fn nobody_disables_themselves() {
     let said = revoke("root").await.expect_err("their own").to_string();
     assert!(said.contains("user \"root\" would lock themselves out"), "{said}");
     revoke("mallory").await.expect("they may still do everything");
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// The certificate that somebody shows is as good as their name for that mistake.
+#[tokio::test]
+async fn nobody_disables_the_certificate_that_they_show() {
+    let world = world().await;
+    let issue = |name: &str| {
+        let mut request = IssueRequest::new(Role::User, name);
+        request.group = Some("orrery:admins".to_owned());
+        world.identities.issue(&request, HOUR).unwrap()
+    };
+    let (own, other) = (issue("root"), issue("eve"));
+    let endpoint = world.endpoint(Some(own.material().unwrap()));
+    let commander = Commander::connect(&endpoint).await.unwrap();
+    let revoke = |name: &str, certificate: &Issued| {
+        let object = json!({
+            "apiVersion": "core.orrery.dev/v1", "kind": "Revocation", "metadata": { "name": name },
+            "spec": { "certificate": certificate.identity().fingerprint.to_string() },
+        });
+        let body = Some(hub::resource::Body::Json(object.to_string()));
+        let resource = Some(hub::Resource { body, ..<_>::default() });
+        commander.apply(hub::ApplyRequest { resource, ..<_>::default() })
+    };
+    revoke("other", &other).await.expect("another one's");
+    let said = revoke("own", &own).await.expect_err("their own").to_string();
+    assert!(said.contains("user \"root\" would lock themselves out"), "{said}");
+    revoke("again", &other).await.expect("they may still do everything");
 }

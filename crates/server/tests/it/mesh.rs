@@ -169,7 +169,7 @@ async fn bad_declarations_say_what_is_wrong() {
     }
     let service =
         |name: &str| format!("/apis/mesh.orrery.dev/v1/namespaces/shop/meshservices/{name}");
-    says(&world, &service("portless"), "declares no port").await;
+    says(&world, &service("portless"), "it has no ports").await;
     says(&world, &service("v1"), "no instance is known").await;
 
     let target = object(

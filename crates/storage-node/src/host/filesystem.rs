@@ -10,6 +10,9 @@ pub const KINDS: [&str; 5] = ["ext4", "ext3", "ext2", "xfs", "btrfs"];
 /// managers and RAID at one end or the other.
 const EDGE_BYTES: u64 = 1 << 20;
 
+/// The bit of e2fsck's exit code that says that errors are left.
+const E2FSCK_LEFT_ERRORS: i32 = 4;
+
 /// What a device carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
@@ -77,7 +80,7 @@ pub async fn make(device: &BlockDevice, kind: &str) -> Result<()> {
         _ => return Err(Error::Invalid(format!("the file system {kind:?} cannot be made here"))),
     };
     let arguments: Vec<&str> = arguments.iter().copied().chain([node.as_ref()]).collect();
-    program::run(&format!("mkfs.{kind}"), &arguments).await
+    program::write(&format!("mkfs.{kind}"), &arguments).await
 }
 
 /// Lets a file system that is not mounted use all of its device, where that kind grows so. It is
@@ -87,13 +90,19 @@ pub async fn grow_unmounted(device: &BlockDevice, kind: &str) -> Result<()> {
         return Ok(());
     }
     let node = device.node.to_string_lossy();
-    let checked = program::output("e2fsck", &["-f", "-p", node.as_ref()]).await?;
-    // 1 means that something was found and put right.
-    if !matches!(checked.status.code(), Some(0 | 1)) {
-        let said = String::from_utf8_lossy(&checked.stdout);
-        return Err(Error::Lost(format!("the file system on {node} is damaged: {}", said.trim())));
+    let checked = program::to_the_end("e2fsck", &["-f", "-p", node.as_ref()]).await?;
+    match checked.status.code() {
+        // 1 means that something was found and put right.
+        Some(0 | 1) => {}
+        Some(code) if code & E2FSCK_LEFT_ERRORS != 0 => {
+            let said = String::from_utf8_lossy(&checked.stdout);
+            let said = said.trim();
+            return Err(Error::Lost(format!("the file system on {node} is damaged: {said}")));
+        }
+        // It could not look, because somebody else uses the device, for example.
+        _ => program::succeeded("e2fsck", &checked)?,
     }
-    program::run("resize2fs", &[node.as_ref()]).await
+    program::write("resize2fs", &[node.as_ref()]).await
 }
 
 /// Lets a mounted file system use all of its device. One that does so already is fine.
@@ -110,10 +119,10 @@ pub async fn grow_mounted(device: &BlockDevice, kind: &str, place: &Path) -> Res
                      grows when the volume is staged the next time"
                 )));
             }
-            program::run("resize2fs", &[node.as_ref()]).await
+            program::write("resize2fs", &[node.as_ref()]).await
         }
-        "xfs" => program::run("xfs_growfs", &[place.as_ref()]).await,
-        "btrfs" => program::run("btrfs", &["filesystem", "resize", "max", place.as_ref()]).await,
+        "xfs" => program::write("xfs_growfs", &[place.as_ref()]).await,
+        "btrfs" => program::write("btrfs", &["filesystem", "resize", "max", place.as_ref()]).await,
         _ => Err(Error::Unsupported(format!("a {kind} cannot grow here"))),
     }
 }

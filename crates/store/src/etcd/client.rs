@@ -20,21 +20,19 @@ use tonic::{
     Code, ConnectError, Request, Status,
     metadata::{Ascii, MetadataValue},
     service::{Interceptor, interceptor::InterceptedService},
-    transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity},
+    transport::Channel,
 };
 
 use super::{
-    EtcdOptions, EtcdTls,
+    EtcdOptions,
     options::Credentials,
     pb::{self, auth_client::AuthClient},
+    proofs::Shown,
 };
 use crate::error::Error;
 
 /// How long one member may take to answer a read before the next is asked.
 const ATTEMPT: Duration = Duration::from_secs(3);
-
-/// How long connecting to one member may take.
-const CONNECT: Duration = Duration::from_secs(1);
 
 /// How long it is tried to connect while nobody lets us: longer than a member takes to start again,
 /// and short enough for whoever waits for an answer. Members that choose a leader do let us in.
@@ -42,11 +40,6 @@ const UNCONNECTED: Duration = Duration::from_secs(3);
 
 /// The pause between attempts.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// How often a silent connection is probed. etcd closes connections that probe more often than
-/// every five seconds.
-const PROBE: Duration = Duration::from_secs(6);
-const PROBE_ANSWER: Duration = Duration::from_secs(3);
 
 /// The largest answer taken. Lists ask for less than this at a time.
 pub(super) const ANSWER_BYTES_MAX: usize = 64 << 20;
@@ -66,9 +59,8 @@ pub(super) struct Client {
 }
 
 struct Inner {
-    members: Vec<Channel>,
+    shown: Shown,
     preferred: AtomicUsize,
-    user: Option<Credentials>,
     request_timeout: Duration,
     stamp: Stamp,
     authenticating: tokio::sync::Mutex<()>,
@@ -94,19 +86,10 @@ impl Interceptor for Stamp {
 
 impl Client {
     pub async fn connect(options: &EtcdOptions) -> Result<Self, Error> {
-        let members: Vec<_> = options
-            .endpoints
-            .iter()
-            .map(|endpoint| channel(endpoint, options.tls.as_ref()))
-            .collect::<Result<_, _>>()?;
-        if members.is_empty() {
-            return Err(Error::invalid("no endpoint of etcd is given"));
-        }
         let client = Self {
             inner: Arc::new(Inner {
-                members,
+                shown: Shown::new(options)?,
                 preferred: AtomicUsize::new(0),
-                user: options.user.clone(),
                 request_timeout: options.request_timeout,
                 stamp: Stamp::default(),
                 authenticating: tokio::sync::Mutex::default(),
@@ -119,6 +102,10 @@ impl Client {
 
     pub fn close(&self) {
         self.inner.closed.cancel();
+    }
+
+    pub fn check_open(&self) -> Result<(), Error> {
+        if self.inner.closed.is_cancelled() { Err(closed()) } else { Ok(()) }
     }
 
     /// Bounds what waits for its turn before it asks: that counts as a part of the request.
@@ -166,7 +153,7 @@ impl Client {
                 Ok(Err(status)) => Refusal::Etcd(status),
                 Err(_) => Refusal::Ours(no_answer()),
             };
-            if refusal.is_token_spent() && self.inner.user.is_some() && Instant::now() < deadline {
+            if refusal.is_token_spent() && self.has_user() && Instant::now() < deadline {
                 self.authenticate(token.as_ref()).await.map_err(Refusal::Ours)?;
                 continue;
             }
@@ -174,8 +161,10 @@ impl Client {
                 return Err(refusal);
             }
             self.avoid(member);
+            // Our certificate may have ended, or theirs may be of a new authority; members say so in many ways.
+            self.inner.shown.renew().await;
             let (not_sent, now) = (refusal.was_not_sent(), Instant::now());
-            let nobody_is_there = connects.failed(not_sent, now, self.inner.members.len());
+            let nobody_is_there = connects.failed(not_sent, now, self.inner.shown.count());
             let again = not_sent || repeat == Repeat::Safe;
             if !again || nobody_is_there || deadline <= now + PAUSE {
                 return Err(refusal);
@@ -184,41 +173,53 @@ impl Client {
         }
     }
 
+    fn has_user(&self) -> bool {
+        self.inner.shown.user().is_some()
+    }
+
     pub fn preferred(&self) -> usize {
-        self.inner.preferred.load(Ordering::Relaxed) % self.inner.members.len()
+        self.inner.preferred.load(Ordering::Relaxed) % self.inner.shown.count()
     }
 
     /// Prefers another member, unless somebody else has noticed already.
     pub fn avoid(&self, member: usize) {
-        let next = (member + 1) % self.inner.members.len();
+        let next = (member + 1) % self.inner.shown.count();
         let order = Ordering::Relaxed;
         // Losing the race means that the preferred member has changed, which is all we want.
         let _ = self.inner.preferred.compare_exchange(member, next, order, order);
     }
 
     pub fn wire(&self, member: usize) -> Wire {
-        InterceptedService::new(self.inner.members[member].clone(), self.inner.stamp.clone())
+        InterceptedService::new(self.inner.shown.member(member), self.inner.stamp.clone())
     }
 
     /// Gets a token, unless the one that was refused has been replaced meanwhile.
     async fn authenticate(&self, refused: Option<&MetadataValue<Ascii>>) -> Result<(), Error> {
-        let Some(user) = &self.inner.user else { return Ok(()) };
+        let Some(user) = self.inner.shown.user() else { return Ok(()) };
         let _one_at_a_time = self.inner.authenticating.lock().await;
         if self.inner.stamp.token.read().as_ref() != refused {
             return Ok(());
         }
-        let token = self.token(user).await?;
-        let token = token.parse().map_err(|_| Error::unavailable("etcd gave a strange token"))?;
+        let token = match self.token(&user).await {
+            Err(refusal) if refusal.is_password_wrong() => {
+                self.inner.shown.renew().await;
+                let other = self.inner.shown.user().filter(|other| *other != user);
+                let Some(other) = other else { return Err(refusal.into()) };
+                self.token(&other).await
+            }
+            outcome => outcome,
+        };
+        let token = token?.parse().map_err(|_| Error::unavailable("etcd gave a strange token"))?;
         *self.inner.stamp.token.write() = Some(token);
         Ok(())
     }
 
-    async fn token(&self, user: &Credentials) -> Result<String, Error> {
+    async fn token(&self, user: &Credentials) -> Result<String, Refusal> {
         let deadline = Instant::now() + self.inner.request_timeout;
         loop {
             let member = self.preferred();
             // Without the stamp: a spent token must not go with the request for a new one.
-            let mut auth = AuthClient::new(self.inner.members[member].clone());
+            let mut auth = AuthClient::new(self.inner.shown.member(member));
             let (name, password) = (user.name.clone(), user.password.clone());
             let asking = auth.authenticate(pb::AuthenticateRequest { name, password });
             let refusal = match timeout_at(deadline, asking).await {
@@ -227,9 +228,10 @@ impl Client {
                 Err(_) => Refusal::Ours(no_answer()),
             };
             if !refusal.may_pass() || deadline <= Instant::now() + PAUSE {
-                return Err(refusal.into());
+                return Err(refusal);
             }
             self.avoid(member);
+            self.inner.shown.renew().await;
             sleep(PAUSE).await;
         }
     }
@@ -284,6 +286,14 @@ impl Refusal {
         self.says("requested lease not found")
     }
 
+    fn is_out_of_space(&self) -> bool {
+        self.says("database space exceeded")
+    }
+
+    fn is_password_wrong(&self) -> bool {
+        self.says("authentication failed")
+    }
+
     fn is_token_spent(&self) -> bool {
         self.says("invalid auth token")
     }
@@ -328,6 +338,7 @@ fn may_pass(code: Code) -> bool {
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         match refusal {
+            full if full.is_out_of_space() => super::room::full(),
             Refusal::Etcd(status) if may_pass(status.code()) => {
                 Self::Unreachable { reason: format!("etcd: {}", describe(&status)) }
             }
@@ -357,34 +368,4 @@ fn no_answer() -> Error {
 
 fn closed() -> Error {
     Error::unavailable("the engine is closed")
-}
-
-fn channel(endpoint: &str, tls: Option<&EtcdTls>) -> Result<Channel, Error> {
-    let wrong = |error: tonic::transport::Error| {
-        let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-        Error::invalid(format!("etcd endpoint {endpoint:?}: {error}{cause}"))
-    };
-    let scheme = if tls.is_some() { "https" } else { "http" };
-    let mut builder = Endpoint::from_shared(format!("{scheme}://{endpoint}"))
-        .map_err(wrong)?
-        .connect_timeout(CONNECT)
-        .tcp_nodelay(true)
-        .http2_keep_alive_interval(PROBE)
-        .keep_alive_timeout(PROBE_ANSWER)
-        .keep_alive_while_idle(true);
-    if let Some(tls) = tls {
-        builder = builder.tls_config(tls_config(tls)).map_err(wrong)?;
-    }
-    Ok(builder.connect_lazy())
-}
-
-fn tls_config(tls: &EtcdTls) -> ClientTlsConfig {
-    let mut config = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(&tls.authority));
-    if let Some((certificate, key)) = &tls.identity {
-        config = config.identity(Identity::from_pem(certificate, key));
-    }
-    if let Some(domain) = &tls.domain {
-        config = config.domain_name(domain.clone());
-    }
-    config
 }

@@ -147,6 +147,11 @@ fn request(request: Request) -> pb::RequestOp {
 /// The id of this life of the data, made by whoever comes first.
 pub(super) async fn incarnation(client: &Client, keys: &Keys) -> Result<Incarnation, Error> {
     let key = keys.incarnation();
+    let range = pb::RangeRequest { key: key.clone(), ..pb::RangeRequest::default() };
+    // Looked for first: an etcd without room answers nothing that might write.
+    if let Some(found) = super::read::range(client, range.clone()).await?.kvs.first() {
+        return read_incarnation(&found.value);
+    }
     let fresh = Incarnation::fresh();
     let absent = pb::Compare {
         result: CompareResult::Equal.into(),
@@ -156,14 +161,16 @@ pub(super) async fn incarnation(client: &Client, keys: &Keys) -> Result<Incarnat
     };
     let make = pb::TxnRequest {
         compare: vec![absent],
-        success: vec![put(key.clone(), fresh.to_string().into(), 0)],
+        success: vec![put(key, fresh.to_string().into(), 0)],
         failure: vec![],
     };
     // Repeated, it finds what it has made itself.
     send(client, make, Repeat::Safe).await?;
-    let range = pb::RangeRequest { key, ..pb::RangeRequest::default() };
     let found = super::read::range(client, range).await?;
-    let found = found.kvs.first().ok_or_else(|| broken("no incarnation"))?;
-    let id = uuid::Uuid::try_parse_ascii(&found.value);
+    read_incarnation(&found.kvs.first().ok_or_else(|| broken("no incarnation"))?.value)
+}
+
+fn read_incarnation(value: &[u8]) -> Result<Incarnation, Error> {
+    let id = uuid::Uuid::try_parse_ascii(value);
     id.map(Incarnation).map_err(|error| broken(&format!("the incarnation: {error}")))
 }

@@ -20,7 +20,9 @@ mod commit;
 mod keys;
 mod lease;
 mod options;
+mod proofs;
 mod read;
+mod room;
 mod watch;
 
 /// Generated from the part of etcd's contract that is used here.
@@ -33,8 +35,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
-pub use self::options::{Credentials, EtcdOptions, EtcdTls};
-use self::{client::Client, keys::Keys, read::Positions};
+pub use self::options::{Credentials, EtcdOptions, EtcdTls, Proofs, Reread};
+use self::{client::Client, keys::Keys, read::Positions, room::Room};
 use crate::{
     engine::{Engine, ListRequest, Listing, Watch},
     error::{Error, OpenError},
@@ -48,8 +50,8 @@ pub async fn open_etcd(options: EtcdOptions) -> Result<Arc<dyn Engine>, OpenErro
     let keys = Keys::new(&options.root)?;
     let client = Client::connect(&options).await?;
     let incarnation = commit::incarnation(&client, &keys).await?;
-    let positions = Positions::default();
-    Ok(Arc::new(Etcd { client, keys, incarnation, positions }))
+    let (positions, room) = (Positions::default(), Room::default());
+    Ok(Arc::new(Etcd { client, keys, incarnation, positions, room }))
 }
 
 struct Etcd {
@@ -57,6 +59,7 @@ struct Etcd {
     keys: Keys,
     incarnation: Incarnation,
     positions: Positions,
+    room: Room,
 }
 
 impl fmt::Debug for Etcd {
@@ -69,6 +72,14 @@ impl fmt::Debug for Etcd {
 impl Engine for Etcd {
     fn incarnation(&self) -> Incarnation {
         self.incarnation
+    }
+
+    fn health(&self) -> Result<(), Error> {
+        self.client.check_open()
+    }
+
+    async fn ready(&self) -> Result<(), Error> {
+        self.room.check(&self.client).await
     }
 
     async fn current(&self, prefix: &str) -> Result<Revision, Error> {
@@ -86,7 +97,11 @@ impl Engine for Etcd {
 
     async fn commit(&self, ops: Vec<Op>) -> Result<Revision, Error> {
         judge::validate(&ops)?;
-        commit::commit(&self.client, &self.keys, &ops, None).await
+        let outcome = commit::commit(&self.client, &self.keys, &ops, None).await;
+        if ops.iter().any(Op::writes) {
+            self.room.learn(&outcome);
+        }
+        outcome
     }
 
     async fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, Error> {

@@ -1,6 +1,6 @@
 //! Where etcd is and how to be let in.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use crate::error::Error;
 
@@ -15,12 +15,45 @@ pub struct EtcdOptions {
     pub user: Option<Credentials>,
     /// Certificates, if etcd speaks TLS.
     pub tls: Option<EtcdTls>,
+    /// Reads name, password and certificates anew, where they may change while we run.
+    pub reread: Option<Reread>,
     /// How long a request may take with all its attempts before the store counts as unreachable.
     pub request_timeout: Duration,
 }
 
-/// A name and a password that does not show in logs.
+/// What etcd is shown, and what it has to show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proofs {
+    pub user: Option<Credentials>,
+    pub tls: Option<EtcdTls>,
+}
+
+type ReadProofs = dyn Fn() -> Result<Proofs, String> + Send + Sync;
+
+/// Reads proofs from where they are kept. It may block.
 #[derive(Clone)]
+pub struct Reread(Arc<ReadProofs>);
+
+impl Reread {
+    pub fn new(read: impl Fn() -> Result<Proofs, String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(read))
+    }
+
+    pub(super) async fn read(&self) -> Result<Proofs, String> {
+        let read = Arc::clone(&self.0);
+        let reading = tokio::task::spawn_blocking(move || read());
+        reading.await.unwrap_or_else(|error| Err(error.to_string()))
+    }
+}
+
+impl fmt::Debug for Reread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reread").finish_non_exhaustive()
+    }
+}
+
+/// A name and a password that does not show in logs.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     pub name: String,
     pub password: String,
@@ -33,7 +66,7 @@ impl fmt::Debug for Credentials {
 }
 
 /// PEM texts for TLS to etcd.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct EtcdTls {
     /// The authority that signed etcd's certificates.
     pub authority: Vec<u8>,
@@ -80,7 +113,7 @@ impl EtcdOptions {
             root => format!("{root}/"),
         };
         let request_timeout = REQUEST_TIMEOUT_DEFAULT;
-        Ok(Self { endpoints, root, user: None, tls: None, request_timeout })
+        Ok(Self { endpoints, root, user: None, tls: None, reread: None, request_timeout })
     }
 }
 

@@ -33,7 +33,8 @@ impl Feed {
     pub async fn run(self, stop: CancellationToken) {
         let error = match stop.run_until_cancelled(self.follow()).await {
             Some(error) => {
-                tracing::error!(%error, "the cache stops following the store");
+                tracing::error!(%error, "the cache stops following the store; only a restart helps");
+                let _ = self.shared.failed.set(error.clone());
                 error
             }
             None => super::stopped(),
@@ -44,7 +45,7 @@ impl Feed {
 
     /// Follows until an error that opening the watch again does not cure.
     async fn follow(&self) -> Error {
-        let mut pause = PAUSE_SHORTEST;
+        let (mut pause, mut told) = (PAUSE_SHORTEST, None);
         loop {
             let before = self.applied();
             let error = match self.engine.watch(&self.options.prefix, before).await {
@@ -52,10 +53,11 @@ impl Feed {
                 Err(error) => error,
             };
             if self.applied() != before {
-                pause = PAUSE_SHORTEST;
+                (pause, told) = (PAUSE_SHORTEST, None);
             }
-            if let ControlFlow::Break(error) = self.recover(error).await {
-                return error;
+            match self.recover(error).await {
+                ControlFlow::Break(error) => return error,
+                ControlFlow::Continue(trouble) => tell(&mut told, trouble),
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSE_LONGEST);
@@ -84,11 +86,11 @@ impl Feed {
         self.shared.applied.send_replace(revision);
     }
 
-    /// Whether to open the watch again after this error.
-    async fn recover(&self, error: Error) -> ControlFlow<Error> {
+    /// Whether to open the watch again after this error, and what kept it from being open.
+    async fn recover(&self, error: Error) -> ControlFlow<Error, Option<Error>> {
         let error = if matches!(error, Error::Compacted { .. }) {
             match self.reload().await {
-                Ok(()) => return ControlFlow::Continue(()),
+                Ok(()) => return ControlFlow::Continue(None),
                 Err(error) => error,
             }
         } else {
@@ -96,9 +98,12 @@ impl Feed {
         };
         if error.retryable() {
             tracing::debug!(%error, "the watch on the store ended, opening it again");
-            return ControlFlow::Continue(());
+            return ControlFlow::Continue(None);
         }
-        ControlFlow::Break(error)
+        // Whoever keeps the data elsewhere refuses us now, because of a password for example; somebody mends that.
+        // Only an engine that has stopped for good says so.
+        let elsewhere = matches!(error, Error::Unavailable { .. }) && self.engine.health().is_ok();
+        if elsewhere { ControlFlow::Continue(Some(error)) } else { ControlFlow::Break(error) }
     }
 
     /// Lists anew after the engine compacted away what this cache had not seen yet.
@@ -115,6 +120,16 @@ impl Feed {
     fn applied(&self) -> Revision {
         *self.shared.applied.borrow()
     }
+}
+
+/// Tells the log of a trouble once, not each time that it is tried again.
+fn tell(told: &mut Option<Error>, trouble: Option<Error>) {
+    if let Some(error) = &trouble
+        && *told != trouble
+    {
+        tracing::error!(%error, "the cache cannot follow the store, and tries until it can");
+    }
+    *told = trouble.or(told.take());
 }
 
 fn split(chunk: Vec<Result<Batch, Error>>) -> (Vec<Batch>, Option<Error>) {

@@ -22,7 +22,7 @@ mod state;
 mod tests;
 mod watcher;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::RwLock;
 use tokio::sync::watch;
@@ -89,6 +89,8 @@ struct Shared {
     applied: watch::Sender<Revision>,
     /// Cancelled when the feed is over, whether stopped or failed.
     ended: CancellationToken,
+    /// Why it is over, if it has failed.
+    failed: OnceLock<Error>,
 }
 
 impl Store {
@@ -99,6 +101,7 @@ impl Store {
             applied: watch::Sender::new(state.revision()),
             state: RwLock::new(state),
             ended: CancellationToken::new(),
+            failed: OnceLock::new(),
         });
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let feed = Feed::new(Arc::clone(&engine), options.clone(), Arc::clone(&shared));
@@ -107,6 +110,14 @@ impl Store {
         let store = Self { inner: Arc::new(Inner { engine, prefix, shared, stop, tasks }) };
         store.sync().await?;
         Ok(store)
+    }
+
+    /// Whether it still can do its work, as far as is known without trying; if not, only a restart helps.
+    pub fn health(&self) -> Result<(), Error> {
+        match self.inner.shared.failed.get() {
+            Some(error) => Err(error.clone()),
+            None => self.inner.engine.health(),
+        }
     }
 
     pub fn engine(&self) -> &Arc<dyn Engine> {

@@ -11,7 +11,7 @@ use std::{
 use orrery_store::{
     Engine, Error, EtcdOptions, Expect, Op, Store, StoreOptions,
     conformance::{self, Cached},
-    etcd::{Credentials, EtcdTls},
+    etcd::{Credentials, EtcdTls, Proofs, Reread},
     open_etcd,
 };
 
@@ -163,6 +163,127 @@ async fn names_and_passwords() {
     assert!(store.engine().renew(&lease).await.expect("it answers"));
 }
 
+/// Room for a few values of the size below; etcd itself needs some of it.
+const SMALL_QUOTA_BYTES: u64 = 4 << 20;
+const LARGE_VALUE_BYTES: usize = 1 << 20;
+
+/// Reads go on then, and nothing but a write would tell.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn etcd_without_room_is_not_ready_until_somebody_makes_some() {
+    let cluster = Cluster::start_small(SMALL_QUOTA_BYTES);
+    let engine = open(cluster.options("r/")).await;
+    engine.ready().await.expect("there is room");
+    let mut at = engine.commit(vec![Op::create("a", "")]).await.expect("it is new");
+    let error = loop {
+        let value = vec![b'x'; LARGE_VALUE_BYTES];
+        match engine.commit(vec![Op::update("a", value, at)]).await {
+            Ok(revision) => at = revision,
+            Err(error) => break error,
+        }
+    };
+    assert!(error.to_string().contains("out of space"), "{error}");
+    assert!(error.to_string().contains("alarm disarm"), "{error}");
+    assert_eq!(engine.ready().await, Err(error));
+    assert_eq!(engine.health(), Ok(()), "a restart of ours helps nobody");
+    engine.get("a").await.expect("reads go on");
+    let another = open(cluster.options("r/")).await;
+    assert_eq!(another.incarnation(), engine.incarnation(), "a server can start meanwhile");
+
+    engine.compact(at).await.expect("history can be forgotten");
+    // etcd forgets by and by; what is not forgotten when its file is packed takes up room still.
+    let made_room = tokio::time::timeout(Duration::from_secs(60), async {
+        loop {
+            cluster.post(0, "/v3/maintenance/defragment", "{}");
+            silence_alarm(&cluster);
+            engine.ready().await.expect("the alarm is silent");
+            if engine.commit(vec![Op::update("a", "small", at)]).await.is_ok() {
+                break;
+            }
+        }
+    });
+    made_room.await.expect("it takes writes again");
+    engine.ready().await.expect("there is room again");
+}
+
+/// An alarm is silenced for the member that raised it.
+fn silence_alarm(cluster: &Cluster) {
+    let said = cluster.post(0, "/v3/maintenance/alarm", r#"{"action":"GET"}"#);
+    let member = said.split("\"memberID\":\"").nth(1).and_then(|rest| rest.split('"').next());
+    let member = member.expect("a member has raised an alarm");
+    let body = format!(r#"{{"action":"DEACTIVATE","memberID":"{member}","alarm":"NOSPACE"}}"#);
+    cluster.post(0, "/v3/maintenance/alarm", &body);
+}
+
+/// Makes etcd ask for names and passwords.
+fn guard(cluster: &Cluster) {
+    let post = |path: &str, body: &str| cluster.post(0, path, body);
+    post("/v3/auth/user/add", r#"{"name":"root","password":"top"}"#);
+    post("/v3/auth/role/add", r#"{"name":"root"}"#);
+    post("/v3/auth/user/grant", r#"{"user":"root","role":"root"}"#);
+    post("/v3/auth/user/add", r#"{"name":"orrery","password":"secret"}"#);
+    post("/v3/auth/user/grant", r#"{"user":"orrery","role":"root"}"#);
+    post("/v3/auth/enable", "{}");
+}
+
+fn change_password(cluster: &Cluster, password: &str) {
+    let said = cluster.post(0, "/v3/auth/authenticate", r#"{"name":"root","password":"top"}"#);
+    let token = said.split("\"token\":\"").nth(1).and_then(|rest| rest.split('"').next());
+    let body = format!(r#"{{"name":"orrery","password":"{password}"}}"#);
+    cluster.post_as(0, token.expect("a token"), "/v3/auth/user/changepw", &body);
+}
+
+/// Until this one is let in with whatever it knows.
+async fn until_let_in(store: &Store, key: &str) {
+    let in_time = tokio::time::timeout(Duration::from_secs(60), async {
+        while store.commit(vec![Op::create(key, "v")]).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    });
+    in_time.await.expect("it is let in again");
+    store.get(key).await.expect("it is read").expect("the cache goes on");
+}
+
+/// A wrong password is mended at etcd or here; either way nobody restarts a server for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_password_that_is_changed_meanwhile_locks_nobody_out_for_good() {
+    let mut cluster = Cluster::start(1);
+    guard(&cluster);
+    let known = Arc::new(parking_lot::Mutex::new("secret".to_owned()));
+    let user = |password: &str| {
+        Some(Credentials { name: "orrery".to_owned(), password: password.to_owned() })
+    };
+    let file = Arc::clone(&known);
+    let reread = Reread::new(move || {
+        let password = file.lock().clone();
+        let user = Some(Credentials { name: "orrery".to_owned(), password });
+        Ok(Proofs { user, tls: None })
+    });
+    let options = EtcdOptions { user: user("secret"), ..cluster.options("r/") };
+    let fixed = store(options.clone(), "").await;
+    let reading = store(EtcdOptions { reread: Some(reread), ..options }, "").await;
+
+    change_password(&cluster, "other");
+    // Tokens end with the member that gave them.
+    cluster.kill(0);
+    cluster.restart(0);
+    for store in [&fixed, &reading] {
+        let refused = tokio::time::timeout(Duration::from_secs(60), async {
+            loop {
+                match store.commit(vec![Op::check("x", Expect::Absent)]).await {
+                    Err(error) if error.to_string().contains("authentication failed") => break,
+                    _ => tokio::time::sleep(Duration::from_millis(50)).await,
+                }
+            }
+        });
+        refused.await.expect("it is refused, and says why");
+        assert_eq!(store.health(), Ok(()), "a restart would not help");
+    }
+    *known.lock() = "other".to_owned();
+    until_let_in(&reading, "a").await;
+    change_password(&cluster, "secret");
+    until_let_in(&fixed, "b").await;
+}
+
 /// An authority, and certificates that it signed.
 struct Pki {
     authority: rcgen::Certificate,
@@ -226,6 +347,47 @@ async fn tls_in_both_directions() {
         let error = open_etcd(options).await.expect_err("not let in");
         assert!(error.to_string().contains("cannot be reached"), "{error}");
     }
+}
+
+/// Certificates end, and authorities are replaced, while servers run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn certificates_that_are_replaced_meanwhile_are_used() {
+    let files = tempfile::tempdir().expect("a temporary directory");
+    let path = |name: &str| files.path().join(name);
+    let server = ServerTls {
+        certificate: path("server.crt"),
+        key: path("server.key"),
+        authority: path("ca.crt"),
+    };
+    let replace = |pki: &Pki| {
+        let (certificate, key) = pki.issue("etcd.test");
+        let texts =
+            [("server.crt", certificate), ("server.key", key), ("ca.crt", pki.authority.pem())];
+        for (name, text) in texts {
+            std::fs::write(path(name), text).expect("a file can be written");
+        }
+        let (certificate, key) = pki.issue("client.test");
+        EtcdTls {
+            authority: pki.authority.pem().into_bytes(),
+            identity: Some((certificate.into_bytes(), key.into_bytes())),
+            domain: Some("etcd.test".to_owned()),
+        }
+    };
+    let tls = replace(&Pki::new());
+    let known = Arc::new(parking_lot::Mutex::new(tls.clone()));
+    let mut cluster = Cluster::start_with(1, Some(server));
+    let file = Arc::clone(&known);
+    let reread = Reread::new(move || Ok(Proofs { user: None, tls: Some(file.lock().clone()) }));
+    let options = cluster.options_tls("r/", tls);
+    let store = store(EtcdOptions { reread: Some(reread), ..options }, "").await;
+    until_let_in(&store, "a").await;
+
+    cluster.kill(0);
+    let tls = replace(&Pki::new());
+    cluster.restart(0);
+    store.commit(vec![Op::create("b", "v")]).await.expect_err("they do not know each other");
+    *known.lock() = tls;
+    until_let_in(&store, "c").await;
 }
 
 #[allow(

@@ -48,6 +48,7 @@ fn created(next: &mut Record, now: Time, made: Created) -> Reason {
 }
 
 fn found_again(next: &mut Record, now: Time, found: Found) -> Reason {
+    let half_made = is_half_made(&found);
     let description = format!("the provider has it as {}", found.provider_id);
     next.provider_id = Some(found.provider_id);
     if !found.addresses.is_empty() {
@@ -56,8 +57,23 @@ fn found_again(next: &mut Record, now: Time, found: Found) -> Reason {
     if next.node_name.is_empty() {
         next.node_name = found.name;
     }
+    if half_made && is_wanted(next.phase) {
+        next.unresolved = false;
+        next.wait = Wait::Nothing;
+        return done(next, now, OpKind::List, format!("{description}, not whole yet: creating on"));
+    }
     there(next, now);
     done(next, now, OpKind::List, description)
+}
+
+/// A driver that ended in the middle of a create may have left half a machine, which nobody finishes unless it is
+/// asked for again. That makes no second one: a driver that tells the key of its machine finds it by that.
+fn is_half_made(found: &Found) -> bool {
+    found.state == "pending" && !found.idempotency_key.is_empty()
+}
+
+fn is_wanted(phase: Phase) -> bool {
+    matches!(phase, Phase::Pending | Phase::CrashLoopBackOff)
 }
 
 /// The machine exists.
@@ -65,7 +81,7 @@ fn there(next: &mut Record, now: Time) {
     next.unresolved = false;
     next.failures = 0;
     next.wait = Wait::Nothing;
-    if matches!(next.phase, Phase::Pending | Phase::CrashLoopBackOff) {
+    if is_wanted(next.phase) {
         next.enter(Phase::Available, now);
     }
 }

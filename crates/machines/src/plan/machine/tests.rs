@@ -127,6 +127,32 @@ fn what_may_have_happened_is_looked_up_first() {
     check(70, &wanted, &failed, NodeHealth::Absent, Act::Resolve, Phase::CrashLoopBackOff);
 }
 
+/// The driver was killed in the middle of a create: half a machine is listed, and nobody else finishes it.
+#[test]
+fn half_a_machine_is_asked_for_again() {
+    let wanted = mk_wanted();
+    let begun = decide(at(0), &wanted, &Record::new(at(0)), &seen(NodeHealth::Absent)).record;
+    let resolving = check(1, &wanted, &begun, NodeHealth::Absent, Act::Resolve, Phase::Pending);
+    let half = Found {
+        provider_id: "p".into(),
+        state: "pending".into(),
+        idempotency_key: "k".into(),
+        ..Found::default()
+    };
+    let found = after(&resolving, 2, Outcome::Resolved(Some(half.clone())));
+    assert_eq!(found.provider_id.as_deref(), Some("p"), "so that it can be deleted meanwhile");
+    check(2, &wanted, &found, NodeHealth::Absent, Act::Create, Phase::Pending);
+    // A driver that knows no keys might make a second one.
+    let keyless = Found { idempotency_key: String::new(), ..half.clone() };
+    let there = after(&resolving, 2, Outcome::Resolved(Some(keyless)));
+    check(2, &wanted, &there, NodeHealth::Absent, Act::Nothing, Phase::Available);
+    // What is to go is not finished first.
+    let mut leaving = resolving.clone();
+    leaving.terminate(at(2));
+    let left = after(&leaving, 3, Outcome::Resolved(Some(half)));
+    assert_eq!((left.phase, left.provider_id.as_deref()), (Phase::Terminating, Some("p")));
+}
+
 #[test]
 fn deleting_drains_deletes_and_forgets() {
     let mut wanted = Wanted { delete: true, ..mk_wanted() };
