@@ -7,11 +7,13 @@
 //!   a GitSync ─────> who writes it could bind its role, and may read the secret that it names
 //!   an AccessToken ─> it stands for who writes it, in groups of theirs, or they may `impersonate`
 //!   a Revocation ──> it is of somebody else
+//!   what is shared ─> who shares it with a project may create such objects there; what is secret in it, they may
+//!                     read themselves
 //! ```
 use crate::decide::{Attributes, SYSTEM, decide, permissions};
 use crate::revoked::Revoked;
 use crate::rules::{Rule, Rules, read_role};
-use orrery_api::{Kind, Object};
+use orrery_api::{EVERY_PROJECT, Kind, Object, Shared};
 use orrery_pki::Subject;
 use orrery_proto::core::v1::{AccessToken, GitSync, GitSyncSpec, Revocation, Role, RoleBinding};
 
@@ -43,6 +45,15 @@ pub enum Excess {
         "user {who:?} cannot have the secret {secret:?} sent to a repository: they would need the verb \"get\" on it in project {project:?}"
     )]
     Secret { who: String, secret: String, project: String },
+    #[error(
+        "user {who:?} cannot share {name:?} with {}: they would need the verb \"create\" on {resource} {}",
+        readers(.project), place(.project)
+    )]
+    Sharing { who: String, name: String, resource: String, project: String },
+    #[error(
+        "user {who:?} cannot share {name:?}, which they may not read: they would need the verb \"get\" on {resource} in project {project:?}"
+    )]
+    Unread { who: String, name: String, resource: String, project: String },
     #[error(
         "user {who:?} would lock themselves out: whoever disables an identity does so with another one"
     )]
@@ -238,6 +249,47 @@ fn place(project: &str) -> String {
     }
 }
 
+/// In words, who begins to read something.
+fn readers(project: &str) -> String {
+    match project {
+        "" => "all projects".to_owned(),
+        project => format!("project {project:?}"),
+    }
+}
+
+/// Whether an object may be shared. For a project, what is shared with it is as if somebody had made it there: its
+/// objects may come to mean it. And nobody comes to read what they may not by sharing it with themselves.
+fn may_share(
+    rules: &Rules,
+    subject: &Subject,
+    next: &Object,
+    old: Option<&Object>,
+) -> Result<(), Excess> {
+    let shared = |object: &Object| Shared::of(object.sharing().as_ref());
+    let new = shared(next).beyond(&old.map_or(Shared::WithNobody, shared));
+    if new.is_empty() {
+        return Ok(());
+    }
+    let kind = next.kind();
+    let (who, name, resource) =
+        (subject.name.clone(), next.name().to_owned(), kind.plural().to_owned());
+    let may = |verb: &str, project: &str| {
+        let asked = Attributes::new(verb, kind.group(), kind.plural()).named(project, &name);
+        decide(rules, subject, &asked).allowed()
+    };
+    if kind.has_secrets() && !may("get", next.project()) {
+        return Err(Excess::Unread { who, name, resource, project: next.project().to_owned() });
+    }
+    let place = |project: &String| match project.as_str() {
+        EVERY_PROJECT => String::new(),
+        project => project.to_owned(),
+    };
+    match new.iter().map(place).find(|project| !may("create", project)) {
+        None => Ok(()),
+        Some(project) => Err(Excess::Sharing { who, name, resource, project }),
+    }
+}
+
 /// Nobody gives away more than they have. What stays as it is, is given already.
 pub fn may_give(
     rules: &Rules,
@@ -284,13 +336,14 @@ pub fn may_give(
             let own = Revoked::new([&revocation]).refuses_subject(subject);
             if own { Err(Excess::Yourself { who: subject.name.clone() }) } else { Ok(()) }
         }
-        _ => Ok(()),
+        _ => may_share(rules, subject, next, old),
     }
 }
 
 /// Whether objects of a kind give access to others, or take it away.
 pub fn gives_access(kind: &Kind) -> bool {
-    [ROLE, ROLE_BINDING, ACCESS_TOKEN, GIT_SYNC, REVOCATION].contains(&kind.full_name())
+    kind.shareable()
+        || [ROLE, ROLE_BINDING, ACCESS_TOKEN, GIT_SYNC, REVOCATION].contains(&kind.full_name())
 }
 
 const ROLE: &str = "orrery.core.v1.Role";

@@ -33,6 +33,10 @@ pub struct Kind {
     pub(crate) meta: MetaFields,
     pub(crate) schema: Schema,
     pub(crate) has_secrets: bool,
+    /// Where its spec says with whom an object is shared.
+    pub(crate) sharing: Option<FieldDescriptor>,
+    /// Where its spec names the version of an object, for kinds whose versions are kept.
+    pub(crate) version: Option<FieldDescriptor>,
     pub(crate) defaulters: Vec<Defaulter>,
     pub(crate) validators: Vec<Validator>,
 }
@@ -199,6 +203,9 @@ impl Kind {
         let meta = MetaFields::find(&fields.metadata).map_err(refuse)?;
         check_names(&rules).map_err(refuse)?;
         rules.scale.iter().try_for_each(|scale| check_scale(scale, &schema)).map_err(refuse)?;
+        let sharing =
+            crate::sharing::find(fields.spec.as_ref(), rules.cluster_scoped).map_err(refuse)?;
+        let version = crate::version::find(fields.spec.as_ref(), &rules).map_err(refuse)?;
         let columns = rules.columns.iter().map(|column| Column::build(column, &schema));
         let columns = columns.collect::<Result<_, _>>().map_err(refuse)?;
         let group = match rules.literal_group {
@@ -219,6 +226,8 @@ impl Kind {
             meta,
             schema,
             has_secrets,
+            sharing,
+            version,
             defaulters: Vec::new(),
             validators: Vec::new(),
         })

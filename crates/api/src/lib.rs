@@ -31,9 +31,11 @@ mod path;
 mod schema;
 mod scheme;
 mod select;
+mod sharing;
 mod suggest;
 mod table;
 mod validate;
+mod version;
 mod violation;
 
 pub use artifacts::named_artifacts;
@@ -58,11 +60,16 @@ pub use scheme::{
     SchemeBuilder, SchemeError,
 };
 pub use select::{FieldSelector, LabelSelector, SelectorError, terms};
+pub use sharing::{
+    EVERY_PROJECT, SHARED_FROM, Shared, seen_by, shared, shared_name_term, shared_term,
+};
 pub use table::{Cell, age, human_duration, table_cells};
 pub use validate::{is_label_value, is_name, is_qualified_name, validate, validate_status};
 pub use violation::{PROBLEMS_MAX, Reason, Violation};
 
 /// Identity of a resource and what the server knows about it.
 pub use orrery_proto::meta::v1::{ListMeta, ObjectMeta};
+/// Which other projects may read a resource.
+pub use orrery_proto::meta::v1::{SharedProject, Sharing};
 /// Which fields of a kind say how many copies there should be and are.
 pub use orrery_proto::options::v1::Scale as ScaleFields;

@@ -72,10 +72,16 @@ impl Session {
     }
 
     pub async fn get(&self, name: &ResourceName) -> Result<Value, anyhow::Error> {
+        self.get_version(name, "").await
+    }
+
+    /// What it was when its version had this name; what it is, where that is empty.
+    pub async fn get_version(&self, name: &ResourceName, version: &str) -> anyhow::Result<Value> {
         let request = GetRequest {
             name: Some(name.clone()),
             encoding: Encoding::Json.into(),
             include_lineage: self.lineage,
+            version: version.to_owned(),
         };
         self.read(self.server.get(request).await?.resource.as_ref())
     }

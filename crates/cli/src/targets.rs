@@ -2,6 +2,7 @@
 use crate::kinds;
 use crate::session::{Scope, Session};
 use anyhow::bail;
+use orrery_api::SHARED_FROM;
 use orrery_proto::hub::v1::{DiscoverResponse, KindInfo, ResourceName};
 use serde_json::Value;
 
@@ -124,12 +125,19 @@ impl Choice<'_> {
                 let mut found = Vec::new();
                 for kind in &kinds {
                     let objects = session.list(kind, &scope).await?;
-                    found.extend(objects.iter().map(|object| Resource::of(kind, object)));
+                    // What others share with the project is not the project's to change.
+                    let own = objects.iter().filter(|object| !is_shared(object));
+                    found.extend(own.map(|object| Resource::of(kind, object)));
                 }
                 Ok(found)
             }
         }
     }
+}
+
+/// Whether an object is shown here and is another project's.
+fn is_shared(object: &Value) -> bool {
+    object["metadata"]["annotations"].get(SHARED_FROM).is_some()
 }
 
 #[cfg(test)]

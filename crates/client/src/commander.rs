@@ -101,6 +101,17 @@ impl Commander {
         }
     }
 
+    /// The versions of an object, the latest first.
+    pub async fn list_versions(
+        &self,
+        request: hub::ListVersionsRequest,
+    ) -> Result<hub::ListVersionsResponse, Error> {
+        match self.ask(Request::ListVersions(request)).await? {
+            Reply::ListVersions(response) => Ok(response),
+            other => unexpected(other),
+        }
+    }
+
     /// One page of a list.
     pub async fn list(&self, request: hub::ListRequest) -> Result<hub::ListResponse, Error> {
         match self.ask(Request::List(request)).await? {

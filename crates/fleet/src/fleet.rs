@@ -76,7 +76,7 @@ impl Fleet {
         let index = assignments.clone();
         workloads.on_change(move |change| index.tell_dependents(change));
         let index = assignments.clone();
-        secrets.on_change(move |change| index.secret_changed(&change.name));
+        secrets.on_change(move |change| index.secret_changed(change));
         let (due, view) = (assignments.due().clone(), secrets.view());
         let files = Files::new(hub, due, senders.clone(), assignments.clone(), view)?;
         let telling = Arc::new(Telling::new(hub)?);

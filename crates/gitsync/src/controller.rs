@@ -143,7 +143,7 @@ impl SyncReconciler {
         project: &str,
         name: &str,
     ) -> Result<BTreeMap<String, Vec<u8>>, Refused> {
-        let found = self.secrets.find(&ObjectName::new(project, name)).await;
+        let found = self.secrets.find_readable(&ObjectName::new(project, name)).await;
         let found = found.map_err(Failure::Hub)?;
         let spec = found.and_then(|secret| secret.spec);
         let spec = spec.ok_or_else(|| GitError::Secret {

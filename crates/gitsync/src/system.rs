@@ -150,7 +150,7 @@ impl System {
     ) -> Result<bool, Error> {
         let Some(seen) = seen else { return Ok(false) };
         let name = ObjectName::of(&seen.object);
-        let options = GetOptions { name, include_lineage: true };
+        let options = GetOptions { name, include_lineage: true, ..GetOptions::default() };
         let object = self.accessor(seen.object.kind())?.get(options).await?;
         let value = content::canonical(&object);
         let same = value == seen.value;

@@ -1,8 +1,8 @@
 //! The one way to resources.
 use crate::error::Error;
 use crate::options::{
-    Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, Page, StatusOptions,
-    WatchEvent, WatchOptions,
+    Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, ObjectName, Page,
+    StatusOptions, Version, WatchEvent, WatchOptions,
 };
 use async_trait::async_trait;
 use futures::stream::{BoxStream, StreamExt};
@@ -39,6 +39,12 @@ pub trait Accessor: Send + Sync + 'static {
 
     /// Every change after a revision; or everything that is there, a bookmark, then every change.
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream, Error>;
+
+    /// The versions of an object, the one that it is at first, then those that it left last. Refuses kinds that keep
+    /// none.
+    async fn versions(&self, _name: ObjectName) -> Result<Vec<Version>, Error> {
+        Err(crate::refusal::no_versions(self.kind()))
+    }
 
     /// As [`Accessor::get`], for those who only pass the object on. A layer that changes what is
     /// read need not care: unless it says otherwise, these three follow from the others. One that

@@ -8,6 +8,8 @@ use crate::layers::admission::{Admission, OnWrite};
 use crate::layers::fence::Fence;
 use crate::layers::hydrate::Hydrate;
 use crate::layers::lineage::Lineage;
+use crate::layers::sharing::Sharing;
+use crate::layers::versions::Versions;
 use crate::parts::PartsAccessor;
 use crate::projects::Projects;
 use crate::recent::Recent;
@@ -165,11 +167,26 @@ impl HubBuilder {
             self.scheme.all_kinds().filter(|kind| kind.spoke_of().is_none()).cloned().collect();
         let mut accessors = HashMap::new();
         for kind in kinds {
+            self.check_stored_plainly(&kind)?;
             let message = kind.full_name().to_owned();
             accessors.insert(message, self.stack(kind, &projects));
         }
         let Self { scheme, store, clock, recent, .. } = self;
         Ok(Hub { inner: Arc::new(Inner { scheme, store, clock, accessors, recent }) })
+    }
+
+    /// What is shared or kept in versions is looked for where the objects of the store are.
+    fn check_stored_plainly(&self, kind: &Kind) -> Result<(), Error> {
+        let elsewhere = self.replaced.contains_key(kind.full_name())
+            || self.scheme.spokes(kind).iter().any(|it| it.parts.iter().all(|it| it.internal()));
+        if !elsewhere || !(kind.shareable() || kind.versioned()) {
+            return Ok(());
+        }
+        let kind = kind.full_name();
+        let text = format!(
+            "{kind} can be shared or has versions, so its objects must be kept as they are"
+        );
+        Err(Error::Internal(text))
     }
 
     fn projects(&self) -> Result<Projects, Error> {
@@ -212,9 +229,19 @@ impl HubBuilder {
         match form {
             Some(form) => Arc::new(PartsAccessor::new(form, keys, store, projects)),
             None => {
-                let stored = StoreAccessor::new(kind, keys, store, projects);
-                self.recent.push(stored.recent().clone());
-                Arc::new(stored)
+                let stored =
+                    StoreAccessor::new(kind.clone(), keys.clone(), store.clone(), projects.clone());
+                let recent = stored.recent().clone();
+                self.recent.push(recent.clone());
+                let mut stored: Arc<dyn Accessor> = Arc::new(stored);
+                if kind.shareable() {
+                    let (keys, store) = (keys.clone(), store.clone());
+                    stored = Arc::new(Sharing::new(stored, keys, store, projects, recent));
+                }
+                if kind.versioned() {
+                    stored = Arc::new(Versions::new(stored, keys, store, self.clock.clone()));
+                }
+                stored
             }
         }
     }

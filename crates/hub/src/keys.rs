@@ -4,8 +4,10 @@
 //! installation can change the suffix; the version is not part of the key, because one stored form
 //! serves all of them; projects stand as ids, so that a name can be given again. Where an object is
 //! stored as several resources, the others stand beside the first, all of one object together:
-//! `objects/<group>/<Kind>.parts/<project id>/<name>/<Part>/<part's name>`.
+//! `objects/<group>/<Kind>.parts/<project id>/<name>/<Part>/<part's name>`. What an object was under the earlier names
+//! of its version stands beside it too: `objects/<group>/<Kind>.versions/<project id>/<name>/<version>`.
 use orrery_api::{Kind, SYSTEM_PROJECT, Scheme};
+use std::sync::Arc;
 
 const ROOT: &str = "objects";
 
@@ -46,6 +48,21 @@ impl Keys {
         format!("{kind}.parts/{}/{name}/", or_system(project_id))
     }
 
+    /// Of what is kept of the versions of one object.
+    pub fn versions(&self, project_id: &str, name: &str) -> String {
+        let kind = self.all_with_parts();
+        format!("{kind}.versions/{}/{name}/", or_system(project_id))
+    }
+
+    pub fn version(&self, project_id: &str, name: &str, version: &str) -> String {
+        self.versions(project_id, name) + version
+    }
+
+    /// The project's id and the name in the key of an object.
+    pub fn place<'a>(&self, key: &'a str) -> Option<(&'a str, &'a str)> {
+        key.strip_prefix(&self.prefix)?.split_once('/')
+    }
+
     pub fn object(&self, project_id: &str, name: &str) -> String {
         [&self.prefix, or_system(project_id), "/", name].concat()
     }
@@ -55,7 +72,12 @@ impl Keys {
 /// their annotations too.
 pub fn secret_prefixes(scheme: &Scheme) -> Vec<String> {
     let kept = scheme.all_kinds().filter(|kind| kind.spoke_of().is_none() && kind.has_secrets());
-    kept.map(|kind| Keys::of(kind, scheme.group_suffix()).prefix).collect()
+    let prefixes = |kind: &Arc<Kind>| {
+        let keys = Keys::of(kind, scheme.group_suffix());
+        let versions = kind.versioned().then(|| format!("{}.versions/", keys.all_with_parts()));
+        std::iter::once(keys.prefix).chain(versions)
+    };
+    kept.flat_map(prefixes).collect()
 }
 
 fn or_system(project_id: &str) -> &str {

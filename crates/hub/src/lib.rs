@@ -1,9 +1,9 @@
 //! The hub: declarative resources behind accessors.
 //!
 //! ```text
-//!   caller ─> Lineage ─> Admission ─> (layers of a kind) ─> Hydrate ─> StoreAccessor ─> store
-//!             hidden      merge,         refuse, audit ...   project     bytes at a
-//!                         default,                           names/ids   revision
+//!   caller ─> Lineage ─> Admission ─> (layers of a kind) ─> Hydrate ─> (Versions, Sharing) ─> StoreAccessor ─> store
+//!             hidden      merge,         refuse, audit ...   project     what was and     bytes at a
+//!                         default,                           names/ids   others share     revision
 //!                         validate
 //! ```
 //! Owns: accessors and their layers, what becomes of an object when it is written (generation,
@@ -31,6 +31,7 @@ pub mod patch;
 mod projects;
 mod recent;
 mod refusal;
+mod sharing;
 mod store_accessor;
 mod typed;
 mod watch;
@@ -44,9 +45,11 @@ pub use hub::{Hub, HubBuilder};
 pub use index::ObjectTerms;
 pub use keys::{OBJECTS, secret_prefixes};
 pub use layers::admission::OnWrite;
+pub use layers::sharing::explain_absence;
+pub use layers::versions::KEPT_MAX as VERSIONS_KEPT_MAX;
 pub use options::{
     Admit, Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, Merge,
-    ObjectName, Outcome, Page, Part, Precondition, Propagation, StatusOptions, WatchEvent,
+    ObjectName, Outcome, Page, Part, Precondition, Propagation, StatusOptions, Version, WatchEvent,
     WatchOptions,
 };
 pub use orrery_store::{Lease, Revision};

@@ -35,7 +35,7 @@ pub fn updated(
 
 /// A change of the spec is a new generation.
 pub fn counted(mut next: Object, old: &Object) -> Object {
-    if !next.same_spec(old) {
+    if !next.asks_same(old) {
         next.set_generation(old.generation() + 1);
     }
     next

@@ -39,11 +39,28 @@ pub struct GetOptions {
     pub name: ObjectName,
     /// Tell where the object came from, too.
     pub include_lineage: bool,
+    /// Where the project has none of that name: one that is shared with it. Parts of the server that act on what
+    /// is in a project leave it out; those that follow a reference ask for it.
+    pub include_shared: bool,
+    /// What the object was when its version had this name, for kinds that keep versions. It can be declared again as
+    /// it is: it has no revision, and nothing that only the server or others write.
+    pub version: Option<String>,
+}
+
+/// One version of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// As its spec named it.
+    pub name: String,
+    /// Of the spec that it ended with.
+    pub generation: i64,
+    /// When the object left it, as RFC 3339; `None` for the one that it is at.
+    pub until: Option<String>,
 }
 
 impl From<ObjectName> for GetOptions {
     fn from(name: ObjectName) -> Self {
-        Self { name, include_lineage: false }
+        Self { name, ..Self::default() }
     }
 }
 
@@ -52,11 +69,13 @@ pub struct StatusOptions {
     pub name: ObjectName,
     /// Tell where the object came from, too.
     pub include_lineage: bool,
+    /// See [`GetOptions::include_shared`].
+    pub include_shared: bool,
 }
 
 impl From<ObjectName> for StatusOptions {
     fn from(name: ObjectName) -> Self {
-        Self { name, include_lineage: false }
+        Self { name, ..Self::default() }
     }
 }
 
@@ -74,6 +93,8 @@ pub struct ListOptions {
     pub at: Option<Revision>,
     /// Tell where the objects came from, too.
     pub include_lineage: bool,
+    /// With a project: also what is shared with it, under names that it has no objects of its own for.
+    pub include_shared: bool,
 }
 
 /// A part of a list.
@@ -293,6 +314,8 @@ pub struct WatchOptions {
     pub bookmark_interval: Option<Duration>,
     /// Tell where the objects came from, too.
     pub include_lineage: bool,
+    /// With a project: also what is shared with it, see [`ListOptions::include_shared`].
+    pub include_shared: bool,
 }
 
 impl<T> Page<T> {

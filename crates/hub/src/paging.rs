@@ -87,6 +87,51 @@ impl Place {
     }
 }
 
+/// Where one part of a project's list begins: the state that it is of, and the name that it comes after.
+pub(crate) struct Beginning {
+    pub snapshot: Snapshot,
+    /// Empty at the beginning.
+    pub after: String,
+}
+
+/// Finds the beginning of a part of the list of one project, by its id.
+pub(crate) async fn begin(
+    keys: &Keys,
+    store: &Store,
+    options: &ListOptions,
+    project: &str,
+) -> Result<Beginning, Error> {
+    let cursor = options.continue_from.as_deref().map(Cursor::decode).transpose()?;
+    let after = match &cursor {
+        None => String::new(),
+        Some(cursor) => match Place::read(keys, &cursor.after) {
+            Some(Place { group: Group::Only(of), name }) if of == project => name,
+            Some(_) | None => return Err(foreign_token()),
+        },
+    };
+    let snapshot = state(store, options, cursor.as_ref()).await?;
+    Ok(Beginning { snapshot, after })
+}
+
+/// The place after an object in the list of its project.
+pub(crate) fn only(keys: &Keys, project: &str, name: &str) -> String {
+    Place { group: Group::Only(project.to_owned()), name: name.to_owned() }.write(keys)
+}
+
+/// The state that a part of a list is of.
+async fn state(
+    store: &Store,
+    options: &ListOptions,
+    cursor: Option<&Cursor>,
+) -> Result<Snapshot, Error> {
+    let at = cursor.map_or(options.at, |cursor| cursor.revision);
+    let snapshot = match at {
+        Some(revision) => store.snapshot_at(revision).await,
+        None => store.snapshot().await,
+    };
+    snapshot.map_err(|error| resumable(from_store(error), cursor))
+}
+
 /// One part of a list. `read` makes an object of the entry that stands for it.
 pub async fn list(
     shelf: &Shelf<'_>,
@@ -99,12 +144,7 @@ pub async fn list(
         None => None,
         Some(cursor) => Some(Place::read(shelf.keys, &cursor.after).ok_or_else(foreign_token)?),
     };
-    let at = cursor.as_ref().map_or(options.at, |cursor| cursor.revision);
-    let snapshot = match at {
-        Some(revision) => store.snapshot_at(revision).await,
-        None => store.snapshot().await,
-    };
-    let snapshot = snapshot.map_err(|error| resumable(from_store(error), cursor.as_ref()))?;
+    let snapshot = state(store, options, cursor.as_ref()).await?;
     let mut walk = Walk::new(shelf, &snapshot, options, from)?;
     let revision = snapshot.revision();
     let page = Page { items: Vec::new(), revision, continue_from: None, remaining: None };

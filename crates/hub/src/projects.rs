@@ -80,6 +80,18 @@ impl Projects {
         self.names.lock().get(id).cloned().unwrap_or_else(|| id.into())
     }
 
+    /// The name of the project that has this id, if it is still there.
+    pub fn living(&self, id: &str) -> Option<Arc<str>> {
+        let name = self.name_of(id);
+        let there = self.id_in(&self.store.snapshot_now(), &name).ok().flatten();
+        if there.as_deref() == Some(id) {
+            return Some(name);
+        }
+        // An id is given once, so what is gone need not be looked for again.
+        remember(&mut self.names.lock(), id.into(), name);
+        None
+    }
+
     /// The id of the project that had this name in a snapshot.
     pub fn id_in(&self, snapshot: &Snapshot, name: &str) -> Result<Option<Arc<str>>, Error> {
         let entry = snapshot.get(&self.keys.object("", name));

@@ -10,6 +10,10 @@ pub(crate) fn not_found(kind: &Kind, name: &ObjectName) -> Error {
     Error::NotFound { kind: kind.qualified_plural(), project, name }
 }
 
+pub(crate) fn no_versions(kind: &Kind) -> Error {
+    Error::BadRequest(format!("no versions are kept of {}", kind.plural()))
+}
+
 /// The object is not what the writer expected.
 pub(crate) fn conflict(
     kind: &Kind,

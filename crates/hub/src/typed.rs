@@ -1,7 +1,7 @@
 //! The resources of a kind as Rust types, for controllers.
 use crate::accessor::Accessor;
 use crate::error::Error;
-use crate::options::{Applied, ApplyOptions, ListOptions, ObjectName, Outcome};
+use crate::options::{Applied, ApplyOptions, GetOptions, ListOptions, ObjectName, Outcome};
 use orrery_api::{Encoded, Kind, Object};
 use orrery_proto::meta::v1::ObjectMeta;
 use std::marker::PhantomData;
@@ -31,6 +31,16 @@ impl<T: prost::Message + prost::Name + Default> Resources<T> {
     /// The resource of this name, if there is one. A project that is not there has none.
     pub async fn find(&self, name: &ObjectName) -> Result<Option<T>, Error> {
         match self.accessor.get_encoded(name.clone().into()).await {
+            Ok(found) => typed_of(&found).map(Some),
+            Err(Error::NotFound { .. } | Error::ProjectNotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The resource that one of the project means by this name: its own, else one that is shared with it.
+    pub async fn find_readable(&self, name: &ObjectName) -> Result<Option<T>, Error> {
+        let options = GetOptions { include_shared: true, ..name.clone().into() };
+        match self.accessor.get_encoded(options).await {
             Ok(found) => typed_of(&found).map(Some),
             Err(Error::NotFound { .. } | Error::ProjectNotFound { .. }) => Ok(None),
             Err(error) => Err(error),

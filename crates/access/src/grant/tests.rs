@@ -246,3 +246,51 @@ proptest! {
         prop_assert_eq!(missing(&[Rule::everything()], &held), None);
     }
 }
+
+/// Who shares makes something appear elsewhere, and shows what it holds: both must be theirs to do.
+///
+/// proves: HUB-09
+#[test]
+fn sharing_gives_what_one_has() {
+    let scheme = orrery_api::Scheme::builder().descriptors(orrery_proto::FILE_DESCRIPTOR_SET);
+    let scheme = scheme.build().expect("the kinds are well defined");
+    let kind = scheme.resolve("", "Secret").expect("a known kind");
+    let secret = |projects: &[&str]| {
+        let mut object = Object::new(&kind);
+        object.set_name("db");
+        object.set_project("demo");
+        let project = |name: &&str| orrery_api::SharedProject { name: Some((*name).to_owned()) };
+        let projects = projects.iter().map(project).collect();
+        object.set_sharing(&orrery_api::Sharing { enabled: Some(true), projects });
+        object
+    };
+    let rules = mk_rules(
+        &[
+            ("demo", "writer", &["create,update core secrets -"]),
+            ("demo", "keeper", &["get,create,update core secrets -"]),
+            ("b", "writer", &["create core secrets -"]),
+            ("system", "all", &["get,create core secrets -"]),
+        ],
+        &[
+            ("demo", "w", "writer", "User:wim"),
+            ("b", "w", "writer", "User:wim"),
+            ("demo", "k", "keeper", "User:kim"),
+            ("b", "k", "writer", "User:kim"),
+            ("system", "a", "all", "User:ada"),
+        ],
+    );
+    let share = |who: &str, projects: &[&str], before: Option<&[&str]>| {
+        let old = before.map(secret);
+        may_give(&rules, &person(who, &[]), &secret(projects), old.as_ref())
+    };
+    assert_eq!(share("kim", &["b"], None), Ok(()));
+    assert!(matches!(share("wim", &["b"], None), Err(Excess::Unread { .. })));
+    let said = share("kim", &["b", "c"], None).expect_err("not hers").to_string();
+    assert!(said.contains("with project \"c\"") && said.contains("create"), "{said}");
+    assert!(matches!(share("kim", &["*"], None), Err(Excess::Sharing { .. })));
+    assert_eq!(share("ada", &["*"], None), Ok(()));
+    // What is shared already may stay, and may be taken back by anybody who may write it.
+    assert_eq!(share("wim", &["b", "c"], Some(&["c", "b"])), Ok(()));
+    assert_eq!(share("wim", &["c"], Some(&["*"])), Ok(()));
+    assert_eq!(share("wim", &[], Some(&["b"])), Ok(()));
+}

@@ -23,7 +23,30 @@ impl Object {
             && self.compare(false).root(&self.message, &other.message)
     }
 
-    /// Whether two objects ask for the same; decides whether a write makes a new generation.
+    /// Whether two objects ask for the same of those who act on them; decides whether a write makes a new
+    /// generation. With whom an object is shared is nothing to act on.
+    pub fn asks_same(&self, other: &Self) -> bool {
+        let Some(sharing) = &self.kind.sharing else { return self.same_spec(other) };
+        let without = |object: &Self| {
+            let mut spec = object.spec().cloned();
+            if let Some(spec) = &mut spec {
+                spec.clear_field(sharing);
+            }
+            spec
+        };
+        let (mut a, mut b) = (Self::new(&self.kind), Self::new(&self.kind));
+        for (object, of) in [(&mut a, self), (&mut b, other)] {
+            // An absent spec and an empty one ask for the same.
+            if let Some(spec) = without(of)
+                && object.set_spec(spec).is_err()
+            {
+                return false;
+            }
+        }
+        a.same_spec(&b)
+    }
+
+    /// Whether the specs of two objects say the same.
     pub fn same_spec(&self, other: &Self) -> bool {
         same_kind(&self.kind, &other.kind) && self.same_part(self.kind.fields.spec.as_ref(), other)
     }

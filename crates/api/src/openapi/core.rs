@@ -31,6 +31,7 @@ fn mk(kind: &str, plural: &str, is_namespace: bool) -> ApiResource {
         has_status: is_namespace,
         has_scale: false,
         has_artifacts: false,
+        has_versions: false,
         schema: format!("core.v1.{kind}"),
         list_schema: format!("core.v1.{kind}List"),
         definition: None,

@@ -11,6 +11,8 @@ pub(super) const JSON_PATCH: &str = "meta.v1.JsonPatch";
 pub(super) const SCALE: &str = "autoscaling.v1.Scale";
 pub(super) const ARTIFACT: &str = "meta.v1.Artifact";
 pub(super) const ARTIFACTS: &str = "meta.v1.ArtifactList";
+pub(super) const OBJECT_VERSION: &str = "meta.v1.Version";
+pub(super) const OBJECT_VERSIONS: &str = "meta.v1.VersionList";
 pub(super) const FILE: &str = "meta.v1.File";
 pub(super) const LIST_META: &str = "orrery.meta.v1.ListMeta";
 
@@ -25,6 +27,8 @@ pub(super) fn schemas(dialect: Dialect) -> Vec<(String, Value)> {
         (SCALE, scale()),
         (ARTIFACT, artifact()),
         (ARTIFACTS, artifacts(dialect)),
+        (OBJECT_VERSION, object_version()),
+        (OBJECT_VERSIONS, object_versions(dialect)),
         (FILE, json!({ "description": "A file, as it is.", "type": "string", "format": "binary" })),
     ];
     all.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
@@ -132,6 +136,34 @@ fn artifacts(dialect: Dialect) -> Value {
             "kind": text("Kind of resource."),
             "metadata": { "type": "object" },
             "items": { "type": "array", "items": dialect.reference(ARTIFACT) },
+        },
+    })
+}
+
+fn object_version() -> Value {
+    json!({
+        "type": "object",
+        "description": "Version is one version of an object.",
+        "required": ["name", "generation", "current"],
+        "properties": {
+            "name": text("As the spec named it."),
+            "generation": { "type": "integer", "format": "int64" },
+            "current": { "type": "boolean", "description": "Whether the object is at it." },
+            "until": text("When the object left it."),
+        },
+    })
+}
+
+fn object_versions(dialect: Dialect) -> Value {
+    json!({
+        "type": "object",
+        "description": "VersionList names the versions of an object, the latest first.",
+        "required": ["items"],
+        "properties": {
+            "apiVersion": text("Version of this definition."),
+            "kind": text("Kind of resource."),
+            "metadata": { "type": "object" },
+            "items": { "type": "array", "items": dialect.reference(OBJECT_VERSION) },
         },
     })
 }

@@ -1,5 +1,7 @@
 //! The operations of a resource, independent of how they are written down.
-use super::meta::{ARTIFACT, ARTIFACTS, DELETE_OPTIONS, FILE, JSON_PATCH, PATCH, SCALE, STATUS};
+use super::meta::{
+    ARTIFACT, ARTIFACTS, DELETE_OPTIONS, FILE, JSON_PATCH, OBJECT_VERSIONS, PATCH, SCALE, STATUS,
+};
 use super::resource::ApiResource;
 use serde_json::{Value, json};
 
@@ -160,6 +162,11 @@ pub(super) fn paths(resource: &ApiResource) -> Vec<PathItem> {
         let file = named.iter().copied().chain(["path"]).collect();
         part("artifacts/{path}", file, artifact(resource));
     }
+    if resource.has_versions {
+        part("versions", named.clone(), versions(resource));
+        let one = named.iter().copied().chain(["version"]).collect();
+        part("versions/{version}", one, version(resource));
+    }
     items
 }
 
@@ -190,6 +197,20 @@ fn artifacts(resource: &ApiResource) -> Vec<Operation> {
     vec![Operation {
         answers: vec![("200", "OK", Content::object(ARTIFACTS))],
         ..operation(resource, "get", "get", "Artifacts", Vec::new())
+    }]
+}
+
+fn versions(resource: &ApiResource) -> Vec<Operation> {
+    vec![Operation {
+        answers: vec![("200", "OK", Content::object(OBJECT_VERSIONS))],
+        ..operation(resource, "get", "get", "Versions", Vec::new())
+    }]
+}
+
+fn version(resource: &ApiResource) -> Vec<Operation> {
+    vec![Operation {
+        answers: vec![("200", "OK", Content::object(&resource.schema))],
+        ..operation(resource, "get", "get", "Version", Vec::new())
     }]
 }
 
@@ -296,6 +317,8 @@ fn operation(
         "Scale" => format!("scale of the {kind}"),
         "Artifacts" => format!("list of the files of the {kind}"),
         "Artifact" => format!("file of the {kind}"),
+        "Versions" => format!("list of the versions of the {kind}"),
+        "Version" => format!("{kind} as it was under the name of a version"),
         _ => kind.clone(),
     };
     let id = format!("{verb}{}{scope}{kind}{suffix}", resource.id_prefix());

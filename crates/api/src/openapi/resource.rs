@@ -20,6 +20,7 @@ pub(super) struct ApiResource {
     pub has_status: bool,
     pub has_scale: bool,
     pub has_artifacts: bool,
+    pub has_versions: bool,
     /// The schema of one, and of a list of them.
     pub schema: String,
     pub list_schema: String,
@@ -46,6 +47,7 @@ impl ApiResource {
             has_status: kind.has_status(),
             has_scale: kind.scale().is_some(),
             has_artifacts: kind.has_artifacts(),
+            has_versions: kind.versioned(),
             schema: kind.full_name().to_owned(),
             list_schema: kind.list_descriptor().full_name().to_owned(),
             definition: Some(kind.clone()),

@@ -1,7 +1,7 @@
 //! What objects can be found by, so that a selector need not look at each of them.
 //!
-//! A term stands for one label with its value, or for one column of text with its value. An object has
-//! a term for each; a selector that asks for equality names the terms of which an object must have one.
+//! A term stands for one label with its value, for one column of text with its value, or for a project that the
+//! object is shared with. An object has a term for each; a selector that asks for equality names the terms of which an object must have one.
 //! Terms may be too many, never too few: whoever finds an object by them still asks the selector.
 use crate::{
     kind::{Column, Kind},
@@ -26,6 +26,11 @@ pub fn terms(kind: &Kind, bytes: &[u8]) -> Vec<String> {
     for column in kind.columns().iter().filter(|column| is_found_by(kind, column)) {
         let way: Vec<u32> = column.steps.iter().map(|step| step.number()).collect();
         wire::each(bytes, &way, &mut |text| found.push(field_term(&column.path, wire::text(text))));
+    }
+    if kind.shareable() {
+        let name = [kind.fields.metadata.number(), kind.meta.name.number()];
+        let name = wire::all(bytes, &name).last().map_or("", |name| wire::text(name));
+        crate::sharing::terms(kind, name, bytes, &mut found);
     }
     found
 }

@@ -37,6 +37,7 @@ pub fn validate(object: &Object, old: Option<&Object>) -> Vec<Violation> {
     let mut findings = checker.found;
     metadata::validate(object, &mut findings);
     let mut found = findings.into_vec();
+    found.extend(crate::sharing::violations(object));
     for validator in &kind.validators {
         found.extend(validator(object, old));
     }
@@ -51,7 +52,9 @@ pub fn validate_status(object: &Object, old: Option<&Object>) -> Vec<Violation> 
 
 /// Everything that the definition finds wrong with the spec of `object`; validators are not asked.
 pub(crate) fn validate_spec(object: &Object, old: Option<&Object>) -> Vec<Violation> {
-    validate_part(object, old, object.kind().fields.spec.as_ref())
+    let mut found = validate_part(object, old, object.kind().fields.spec.as_ref());
+    found.extend(crate::sharing::violations(object));
+    found
 }
 
 fn validate_part(

@@ -85,6 +85,8 @@ pub const GET: &str = "Examples:
   orrery get workload hello -p demo -o yaml
   orrery get workload/hello node/local
   orrery get all -A
+  orrery get workload hello --versions
+  orrery get workload hello --version 1.0 -o yaml
   orrery get workloads -A --sort-by .status.restarts --field-selector status.state=Running
   orrery get workload hello -o jsonpath='{.status.state}'
   orrery get workloads -o jsonpath='{range .items[*]}{.metadata.name}{\"\\n\"}{end}'";

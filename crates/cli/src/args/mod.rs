@@ -112,7 +112,7 @@ pub enum Command {
     #[command(after_help = examples::APPLY)]
     Apply(ApplyArguments),
     /// Show resources
-    #[command(after_help = examples::GET)]
+    #[command(after_help = examples::GET, disable_version_flag = true)]
     Get(GetArguments),
     /// Show everything about resources, with their conditions and events
     #[command(after_help = examples::DESCRIBE)]

@@ -75,6 +75,12 @@ pub struct GetArguments {
     /// Show where resources came from, as git sync writes it down (orrery.dev/lineage)
     #[arg(long)]
     pub include_lineage: bool,
+    /// Show which versions there are of one resource, for kinds that keep them
+    #[arg(long, conflicts_with_all = ["watch", "version", "sort_by", "show_labels"])]
+    pub versions: bool,
+    /// Show what one resource was when its version had this name
+    #[arg(long, value_name = "VERSION", conflicts_with = "watch")]
+    pub version: Option<String>,
     /// Go on and show every change
     #[arg(short, long)]
     pub watch: bool,

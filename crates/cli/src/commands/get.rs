@@ -1,5 +1,5 @@
 //! `orrery get`.
-use super::{get_nodes, get_watch};
+use super::{get_nodes, get_versions, get_watch};
 use crate::args::{Format, GetArguments, Global};
 use crate::output::jsonpath::Path;
 use crate::output::listing::{Listing, Shape};
@@ -19,6 +19,8 @@ pub struct Query {
     pub look: Look,
     pub headers: bool,
     sort_by: Option<Path>,
+    /// The version that is meant; empty means what is there.
+    version: String,
 }
 
 pub async fn run(global: &Global, arguments: GetArguments) -> anyhow::Result<()> {
@@ -46,8 +48,20 @@ pub async fn run(global: &Global, arguments: GetArguments) -> anyhow::Result<()>
         format: arguments.output,
         headers: !arguments.no_headers,
         sort_by: arguments.sort_by,
+        version: arguments.version.unwrap_or_default(),
         session,
     };
+    if arguments.versions || !query.version.is_empty() {
+        let Words::Named(pairs) = &words else {
+            bail!("versions are those of one resource: name it")
+        };
+        let [(kind, name)] = pairs.as_slice() else {
+            bail!("versions are those of one resource: name only one")
+        };
+        if arguments.versions {
+            return get_versions::run(&query, kind, name).await;
+        }
+    }
     match (arguments.watch, words) {
         (false, Words::Kinds(kinds)) => query.kinds(&kinds).await,
         (false, Words::Named(pairs)) => query.named(&pairs).await,
@@ -67,7 +81,7 @@ impl Query {
         Listing::new(self.format.clone(), self.look, self.headers, shape)
     }
 
-    fn resource(&self, kind: &KindInfo, name: &str) -> anyhow::Result<Resource> {
+    pub fn resource(&self, kind: &KindInfo, name: &str) -> anyhow::Result<Resource> {
         if !kind.cluster_scoped && self.scope.project.is_empty() {
             bail!(
                 "a name is unique in its project only; say which one with -p, or leave out the name"
@@ -87,7 +101,7 @@ impl Query {
         let mut found = Vec::new();
         for (kind, name) in pairs {
             let resource = self.resource(kind, name)?;
-            match self.session.get(&resource.name).await {
+            match self.session.get_version(&resource.name, &self.version).await {
                 Ok(object) => found.push((kind, object)),
                 Err(error) if crate::session::reason(&error) == Some("NotFound") => {
                     missing.push(error);

@@ -20,6 +20,7 @@ mod exec;
 mod explain;
 mod get;
 mod get_nodes;
+mod get_versions;
 mod get_watch;
 mod happenings;
 mod join;

@@ -5,9 +5,10 @@ use super::files::Due;
 use super::volumes;
 use crate::middleware::distribute::Addressed;
 use crate::middleware::{Outbox, Senders};
-use crate::workloads::files::secrets;
+use crate::workloads::files::{is_or_was_shared, secrets};
 use orrery_hub::ObjectName;
 use orrery_proto::apps::v1::{Workload, WorkloadInstance, WorkloadInstanceSpec};
+use orrery_proto::core::v1::Secret;
 use orrery_proto::fleet::v1::{
     Assignment, AssignmentSet, DependencyState, DependencyStates, ServerMessage, Unassign,
     server_message::Message,
@@ -62,11 +63,15 @@ impl Assignments {
         &self.due
     }
 
-    /// A secret changed: the files of those who name it may have.
-    pub fn secret_changed(&self, secret: &ObjectName) {
+    /// A secret changed: the files of those who name it may have, in every project where it is or was shared.
+    pub fn secret_changed(&self, change: &Change<Secret>) {
         let index = self.index.lock();
-        let concerned = index.by_secret.get(secret).into_iter().flatten();
-        concerned.for_each(|id| self.due.add(id));
+        if !is_or_was_shared(change) {
+            let concerned = index.by_secret.get(&change.name).into_iter().flatten();
+            return concerned.for_each(|id| self.due.add(id));
+        }
+        let named = index.by_secret.iter().filter(|(it, _)| it.name == change.name.name);
+        named.flat_map(|(_, ids)| ids).for_each(|id| self.due.add(id));
     }
 
     /// The copy with this id, and the node that runs it.

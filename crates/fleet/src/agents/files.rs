@@ -9,7 +9,7 @@
 //! that its spec names; before the spec has followed a changed secret, there is nothing to hand out.
 use super::assignments::Assignments;
 use crate::middleware::Senders;
-use crate::workloads::files::{Uploaded, revision, uploaded};
+use crate::workloads::files::{Readable, Uploaded, readable, revision, uploaded};
 use orrery_hub::artifacts::{ArtifactPath, Artifacts};
 use orrery_hub::{Error, Hub, ObjectName, Resources};
 use orrery_proto::apps::v1::{File, Workload, file::Source};
@@ -61,6 +61,7 @@ pub struct Files {
     senders: Arc<Senders>,
     assignments: Arc<Assignments>,
     secrets: Arc<View<Secret>>,
+    readable: Resources<Secret>,
     workloads: Resources<Workload>,
     artifacts: Artifacts,
 }
@@ -74,7 +75,8 @@ impl Files {
         secrets: Arc<View<Secret>>,
     ) -> Result<Self, Error> {
         let (workloads, artifacts) = (hub.resources()?, Artifacts::new(hub.clone()));
-        Ok(Self { due, senders, assignments, secrets, workloads, artifacts })
+        let readable = hub.resources()?;
+        Ok(Self { due, senders, assignments, secrets, readable, workloads, artifacts })
     }
 
     /// Until it is told to stop. What cannot be read now holds up nobody else.
@@ -117,12 +119,16 @@ impl Files {
         let workload = ObjectName::new(project, spec.workload());
         let kind = self.workloads.kind();
         let there = uploaded(&self.artifacts, kind, &workload, &spec.files).await?;
-        let current = revision(project, &spec.files, |name| self.secrets.get(name), &there);
+        let view = &self.secrets;
+        let secrets = readable(view, &self.readable, project, &spec.files).await?;
+        let secret = |name: &ObjectName| secrets.get(name).cloned();
+        let current = revision(project, &spec.files, secret, &there);
         let Some(current) = current.filter(|current| spec.files_revision() == current) else {
             return Ok(None);
         };
         let mut resolved = InstanceFiles { id: id.clone(), revision: current, ..<_>::default() };
-        let size = spec.files.iter().map(|file| self.size(project, file, &there)).sum::<usize>();
+        let size =
+            spec.files.iter().map(|file| size(&secrets, project, file, &there)).sum::<usize>();
         if FILES_BYTES_MAX < size {
             resolved.problem =
                 format!("its files have {size} bytes together, they may have {FILES_BYTES_MAX}");
@@ -138,7 +144,9 @@ impl Files {
                     };
                     content
                 }
-                Some(Source::Text(_) | Source::Secret(_)) | None => self.content(project, file),
+                Some(Source::Text(_) | Source::Secret(_)) | None => {
+                    content_of(&secrets, project, file)
+                }
             };
             match content {
                 Ok(content) => {
@@ -152,35 +160,6 @@ impl Files {
             resolved.files.clear();
         }
         Ok(Some(resolved))
-    }
-
-    /// How much a file brings along; nothing where it is not there.
-    fn size(&self, project: &str, file: &File, there: &Uploaded) -> usize {
-        match &file.source {
-            Some(Source::Artifact(artifact)) => {
-                let size = there.get(artifact.path()).map_or(0, |artifact| artifact.size_bytes);
-                usize::try_from(size).unwrap_or(FILES_BYTES_MAX + 1)
-            }
-            Some(Source::Text(_) | Source::Secret(_)) | None => {
-                self.content(project, file).map_or(0, |content| content.len())
-            }
-        }
-    }
-
-    fn content(&self, project: &str, file: &File) -> Result<Vec<u8>, String> {
-        match &file.source {
-            Some(Source::Text(text)) => Ok(text.clone().into_bytes()),
-            Some(Source::Secret(value)) => {
-                let (name, key) = (value.name(), value.key());
-                let secret = self.secrets.get(&ObjectName::new(project, name));
-                let secret = secret.ok_or_else(|| format!("there is no secret {name:?}"))?;
-                let data = secret.spec.as_ref().and_then(|spec| spec.data.get(key));
-                data.cloned().ok_or_else(|| format!("secret {name:?} has no value {key:?}"))
-            }
-            Some(Source::Artifact(_)) | None => {
-                Err("this server does not know where one of its files comes from".to_owned())
-            }
-        }
     }
 
     /// What was uploaded, or what is wrong with it; nothing if it is not what was there.
@@ -207,6 +186,35 @@ impl Files {
             }
             Ok(_) | Err(Error::NotFound { .. } | Error::ProjectNotFound { .. }) => Ok(None),
             Err(error) => Err(error),
+        }
+    }
+}
+
+/// How much a file brings along; nothing where it is not there.
+fn size(secrets: &Readable, project: &str, file: &File, there: &Uploaded) -> usize {
+    match &file.source {
+        Some(Source::Artifact(artifact)) => {
+            let size = there.get(artifact.path()).map_or(0, |artifact| artifact.size_bytes);
+            usize::try_from(size).unwrap_or(FILES_BYTES_MAX + 1)
+        }
+        Some(Source::Text(_) | Source::Secret(_)) | None => {
+            content_of(secrets, project, file).map_or(0, |content| content.len())
+        }
+    }
+}
+
+fn content_of(secrets: &Readable, project: &str, file: &File) -> Result<Vec<u8>, String> {
+    match &file.source {
+        Some(Source::Text(text)) => Ok(text.clone().into_bytes()),
+        Some(Source::Secret(value)) => {
+            let (name, key) = (value.name(), value.key());
+            let secret = secrets.get(&ObjectName::new(project, name));
+            let secret = secret.ok_or_else(|| format!("there is no secret {name:?}"))?;
+            let data = secret.spec.as_ref().and_then(|spec| spec.data.get(key));
+            data.cloned().ok_or_else(|| format!("secret {name:?} has no value {key:?}"))
+        }
+        Some(Source::Artifact(_)) | None => {
+            Err("this server does not know where one of its files comes from".to_owned())
         }
     }
 }

@@ -75,6 +75,7 @@ pub struct WorkloadReconciler {
     workloads: Resources<Workload>,
     instances: Resources<WorkloadInstance>,
     projects: Resources<Project>,
+    secrets: Resources<Secret>,
     views: Views,
     told: Told,
     artifacts: Artifacts,
@@ -88,6 +89,7 @@ impl WorkloadReconciler {
             workloads: hub.resources()?,
             instances: hub.resources()?,
             projects: hub.resources()?,
+            secrets: hub.resources()?,
             views,
             told: Told::default(),
             artifacts: Artifacts::new(hub.clone()),
@@ -116,7 +118,9 @@ impl WorkloadReconciler {
         let goes_first = if held { self.goes_first(key).await? } else { None };
         let files = workload.spec.as_ref().map(|spec| spec.files.as_slice()).unwrap_or_default();
         let uploaded = files::uploaded(&self.artifacts, self.workloads.kind(), key, files).await?;
-        let secret = |name: &ObjectName| self.views.secrets.get(name);
+        let secrets = &self.views.secrets;
+        let secrets = files::readable(secrets, &self.secrets, &key.project, files).await?;
+        let secret = |name: &ObjectName| secrets.get(name).cloned();
         let files_revision = revision(&key.project, files, secret, &uploaded);
         let nodes = self.nodes(workload, copies);
         let volumes = anchors(&key.project, workload, &self.views.volumes);

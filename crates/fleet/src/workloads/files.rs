@@ -1,16 +1,20 @@
 //! Where the files of workloads come from: their secrets and uploaded artifacts.
-use orrery_api::Kind;
+use orrery_api::{Kind, Shared};
 use orrery_hub::artifacts::{Artifact, Artifacts};
-use orrery_hub::{Error, ObjectName};
+use orrery_hub::{Error, ObjectName, Resources};
 use orrery_proto::apps::v1::{File, Workload, file::Source};
 use orrery_proto::core::v1::Secret;
-use orrery_runtime::Change;
+use orrery_runtime::{Change, View};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// What is uploaded of the artifacts that some files come from, by path.
 pub type Uploaded = BTreeMap<String, Artifact>;
+
+/// The secrets that a workload may read, by the names that it has for them.
+pub type Readable = BTreeMap<ObjectName, Arc<Secret>>;
 
 /// The secrets that some files come from.
 pub fn secrets(project: &str, files: &[File]) -> BTreeSet<ObjectName> {
@@ -50,12 +54,32 @@ pub async fn uploaded(
     Ok(named.map(|artifact| (artifact.path.to_string(), artifact)).collect())
 }
 
+/// The secrets that some files come from, as far as they are there: those of the project, and those that others share
+/// with it. With whom a secret is shared is asked of the hub, which knows it by the ids of projects: the name that a
+/// view remembers may be another project's by now.
+pub async fn readable(
+    view: &View<Secret>,
+    hub: &Resources<Secret>,
+    project: &str,
+    files: &[File],
+) -> Result<Readable, Error> {
+    let mut found = Readable::new();
+    for name in secrets(project, files) {
+        let secret = match view.get(&name) {
+            Some(own) => Some(own),
+            None => hub.find_readable(&name).await?.map(Arc::new),
+        };
+        found.extend(secret.map(|secret| (name, secret)));
+    }
+    Ok(found)
+}
+
 /// Changes whenever one of the secrets or artifacts does. It is made of the identities and generations
 /// of secrets, so it tells nothing about what is in them.
 pub fn revision(
     project: &str,
     files: &[File],
-    secret: impl Fn(&ObjectName) -> Option<std::sync::Arc<Secret>>,
+    secret: impl Fn(&ObjectName) -> Option<Arc<Secret>>,
     uploaded: &Uploaded,
 ) -> Option<String> {
     if files.is_empty() {
@@ -81,6 +105,15 @@ pub fn revision(
     }
     let digest = digest.finalize();
     Some(digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Whether a change of a secret may concern other projects.
+pub fn is_or_was_shared(change: &Change<Secret>) -> bool {
+    let shared = |secret: &Arc<Secret>| {
+        let sharing = secret.spec.as_ref().and_then(|spec| spec.sharing.as_ref());
+        Shared::of(sharing) != Shared::WithNobody
+    };
+    change.old.iter().chain(&change.new).any(shared)
 }
 
 /// Who names which secret, and who has files that were uploaded; fed by the watch over workloads.
@@ -143,6 +176,17 @@ impl FileUsers {
         self.uploading.lock().values().cloned().collect()
     }
 
+    /// The workloads that may mean a secret: those of its project that name it, and those of others where it is or
+    /// was shared.
+    pub fn concerned(&self, change: &Change<Secret>) -> BTreeSet<ObjectName> {
+        if !is_or_was_shared(change) {
+            return self.of(&change.name);
+        }
+        let by_secret = self.by_secret.lock();
+        let named = by_secret.iter().filter(|(secret, _)| secret.name == change.name.name);
+        named.flat_map(|(_, users)| users.iter().cloned()).collect()
+    }
+
     /// The workloads that name a secret.
     pub fn of(&self, secret: &ObjectName) -> BTreeSet<ObjectName> {
         self.by_secret.lock().get(secret).cloned().unwrap_or_default()
@@ -155,7 +199,6 @@ mod tests {
     use orrery_hub::artifacts::ArtifactPath;
     use orrery_proto::apps::v1::{ArtifactFile, SecretValue, WorkloadSpec};
     use orrery_proto::meta::v1::ObjectMeta;
-    use std::sync::Arc;
 
     fn file(secret: &str) -> File {
         let value = SecretValue { name: Some(secret.into()), key: Some("key".into()) };

@@ -82,7 +82,7 @@ impl Watches {
         });
         let queue = controller.queue();
         self.secrets.on_change(move |change: &Change<Secret>| {
-            users.of(&change.name).into_iter().for_each(|user| queue.add(user));
+            users.concerned(change).into_iter().for_each(|user| queue.add(user));
         });
         self.feed_from_storage(&controller.queue());
         self.hear_nodes(controller.queue());

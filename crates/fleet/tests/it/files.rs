@@ -7,7 +7,7 @@ use orrery_proto::apps::v1::{
 };
 use orrery_proto::core::v1::{Secret, SecretSpec};
 use orrery_proto::fleet::v1::{InstanceFiles, server_message::Message};
-use orrery_proto::meta::v1::ObjectMeta;
+use orrery_proto::meta::v1::{ObjectMeta, SharedProject, Sharing};
 use orrery_testkit::agent::FakeAgent;
 use orrery_testkit::world::World;
 use prost::Message as _;
@@ -186,5 +186,50 @@ async fn a_changed_artifact_is_rolled_out() {
     let handed = files(waiting).await;
     assert_eq!(handed.revision, next.spec.unwrap().files_revision());
     assert_eq!(handed.files[0].content, b"one");
+    world.stop().await;
+}
+
+/// Waits until an agent is handed files that say this.
+async fn handed(agent: &mut FakeAgent, expect: &str, content: impl Fn(&InstanceFiles) -> String) {
+    while content(&files(agent).await) != expect {}
+}
+
+/// A workload means a secret that is shared with its project where the project has none of that name, and follows it.
+///
+/// proves: HUB-09
+#[tokio::test]
+async fn a_shared_secret_reaches_workloads_of_the_projects_that_it_is_shared_with() {
+    let (world, transport) = shop().await;
+    world.project("vault").await;
+    let mut agent = FakeAgent::connect(&transport, "edge-1").await.unwrap();
+    let share = async |value: &str, with: Option<&str>| {
+        let metadata =
+            ObjectMeta { name: "db".into(), project: "vault".into(), ..ObjectMeta::default() };
+        let data = [("password".to_owned(), value.as_bytes().to_vec())].into();
+        let name = with.map(str::to_owned);
+        let projects = name.map(|name| SharedProject { name: Some(name) }).into_iter().collect();
+        let sharing = Some(Sharing { enabled: Some(with.is_some()), projects });
+        let spec = SecretSpec { data, sharing, ..SecretSpec::default() };
+        let secret = Secret { metadata: Some(metadata), spec: Some(spec), ..Secret::default() };
+        world.hub.resources().unwrap().apply(&secret).await.unwrap();
+    };
+    share("theirs", None).await;
+    let wanted = vec![from_secret("key", "db", "password")];
+    apply(&world, &with_files("web", &["edge-1"], wanted)).await;
+    let content = |files: &InstanceFiles| match files.files.first() {
+        Some(file) => String::from_utf8(file.content.clone()).unwrap(),
+        None => files.problem.clone(),
+    };
+    handed(&mut agent, "there is no secret \"db\"", content).await;
+    share("theirs", Some("shop")).await;
+    handed(&mut agent, "theirs", content).await;
+    share("changed", Some("*")).await;
+    handed(&mut agent, "changed", content).await;
+    keep(&world, "own").await;
+    handed(&mut agent, "own", content).await;
+    world.hub.resources::<Secret>().unwrap().delete(&ObjectName::new("shop", "db")).await.unwrap();
+    handed(&mut agent, "changed", content).await;
+    share("changed", None).await;
+    handed(&mut agent, "there is no secret \"db\"", content).await;
     world.stop().await;
 }

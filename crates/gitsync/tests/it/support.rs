@@ -171,7 +171,11 @@ pub async fn delete(hub: &Hub, kind: &str, name: &str) {
 /// With its lineage.
 pub async fn find(hub: &Hub, kind: &str, name: &str) -> Option<Object> {
     let kind = hub.scheme().resolve("", kind).unwrap();
-    let options = GetOptions { name: ObjectName::new(PROJECT, name), include_lineage: true };
+    let options = GetOptions {
+        name: ObjectName::new(PROJECT, name),
+        include_lineage: true,
+        ..GetOptions::default()
+    };
     match hub.accessor(&kind).unwrap().get(options).await {
         Ok(object) => Some(object),
         Err(Error::NotFound { .. }) => None,

@@ -227,3 +227,40 @@ async fn what_belongs_to_others_is_not_written() {
     assert_eq!(repository.show("app/workloads/owned.yaml"), None);
     world.until::<Workload>(&ObjectName::new(PROJECT, "owned"), |_| true).await;
 }
+
+/// Git has what is in the project, and that as it is now: no earlier versions, and nothing that others share.
+///
+/// proves: HUB-09, HUB-12
+#[tokio::test]
+async fn only_the_latest_version_and_what_is_its_own_is_written() {
+    let (world, repository) = (world().await, Repository::new());
+    world.project("vault").await;
+    let shared = json!({
+        "apiVersion": "core.orrery.dev/v1", "kind": "Secret",
+        "metadata": {"name": "theirs", "project": "vault"},
+        "spec": {"stringData": {"k": "v"}, "sharing": {"enabled": true, "projects": [{"name": "*"}]}},
+    });
+    apply(&world.hub, &shared).await;
+    let versioned = |version: &str| {
+        let mut workload = by_hand("web", version);
+        workload["spec"]["version"] = json!(version);
+        workload
+    };
+    apply(&world.hub, &versioned("v1")).await;
+    apply(&world.hub, &versioned("v2")).await;
+    let kinds = json!({"kinds": ["Workload", "Secret"], "includeSecrets": true});
+    apply(&world.hub, &both_ways(&repository, kinds)).await;
+    let written = |word: &'static str| {
+        let repository = &repository;
+        eventually("it is in git", async move || {
+            repository.show("app/workloads/web.yaml").filter(|text| text.contains(word))
+        })
+    };
+    written("v2").await;
+    apply(&world.hub, &versioned("v3")).await;
+    let text = written("version: v3").await;
+    assert!(!text.contains("v2") && !text.contains("v1"), "{text}");
+    let files = git(&repository.bare, &["ls-tree", "-r", "--name-only", "main"]);
+    let ours: Vec<&str> = files.lines().filter(|path| path.starts_with("app/")).collect();
+    assert_eq!(ours, ["app/workloads/web.yaml"]);
+}

@@ -2,8 +2,8 @@
 use crate::accessor::{Accessor, WatchStream};
 use crate::error::Error;
 use crate::options::{
-    Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, Page, StatusOptions,
-    WatchOptions,
+    Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, ObjectName, Page,
+    StatusOptions, Version, WatchOptions,
 };
 use async_trait::async_trait;
 use orrery_api::{Encoded, Kind, Object};
@@ -74,5 +74,9 @@ impl Accessor for Fence {
 
     async fn watch_encoded(&self, options: WatchOptions) -> Result<WatchStream<Encoded>, Error> {
         self.inner.watch_encoded(options).await
+    }
+
+    async fn versions(&self, name: ObjectName) -> Result<Vec<Version>, Error> {
+        self.inner.versions(name).await
     }
 }

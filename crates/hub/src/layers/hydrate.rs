@@ -4,20 +4,24 @@ use crate::error::Error;
 use crate::layers::project_end::until_gone;
 use crate::options::{
     Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, ObjectName, Page,
-    Precondition, StatusOptions, WatchOptions,
+    Precondition, StatusOptions, Version, WatchOptions,
 };
 use crate::paging;
 use crate::projects::Projects;
 use async_trait::async_trait;
 use futures::StreamExt;
-use orrery_api::{Encoded, FieldSelector, Kind, Object, ObjectError, SYSTEM_PROJECT};
+use orrery_api::{
+    EVERY_PROJECT, Encoded, FieldSelector, Kind, Object, ObjectError, SYSTEM_PROJECT, Sharing,
+    Violation,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Where a selector names a project.
 const PROJECT_FIELD: &str = "metadata.project";
 
-/// Turns the hub view into the stored view and back, for metadata. Nothing new is created in a
+/// Turns the hub view into the stored view and back, for metadata and for the projects that an object is shared
+/// with. Nothing new is created in a
 /// project that is not there or is being deleted, and the store itself holds that at the moment of
 /// writing.
 pub struct Hydrate {
@@ -80,6 +84,46 @@ impl Hydrate {
         dehydrate(&self.projects, object);
     }
 
+    /// The projects that an object is shared with, by their ids.
+    async fn hydrate_sharing(&self, object: &mut Object) -> Result<(), Error> {
+        let Some(mut sharing) = object.sharing() else { return Ok(()) };
+        for (index, shared) in sharing.projects.iter_mut().enumerate() {
+            if shared.name() == EVERY_PROJECT {
+                continue;
+            }
+            match self.projects.by_name(shared.name()).await {
+                Ok(project) => shared.name = Some(project.id.to_string()),
+                Err(Error::ProjectNotFound { project }) => {
+                    let path = format!("spec.sharing.projects[{index}].name");
+                    let why = "there is no project of this name; create it first";
+                    let violations = vec![Violation::invalid(path, format!("{project:?}"), why)];
+                    let (kind, name) = (self.kind().kind().to_owned(), object.name().to_owned());
+                    return Err(Error::Invalid { kind, name, violations });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        object.set_sharing(&sharing);
+        Ok(())
+    }
+
+    /// The stored view of an object in the project of this id. Most objects are not decoded for it.
+    async fn stored(&self, given: &Encoded, id: &str) -> Result<Encoded, Error> {
+        let stored = given.stored_in(id).map_err(unreadable)?;
+        if !stored.has_sharing() {
+            return Ok(stored);
+        }
+        let mut object = stored.into_object().map_err(unreadable)?;
+        self.hydrate_sharing(&mut object).await?;
+        Ok(object.into())
+    }
+
+    /// The hub view of an object that is shown in a project of this name.
+    fn shown_in(&self, found: &Encoded, project: &str) -> Result<Encoded, Error> {
+        let shown = found.in_project(project).map_err(unreadable)?;
+        named_within(&self.projects, shown).map_err(unreadable)
+    }
+
     /// An error speaks of the project by the name that the caller used.
     fn named(&self, error: Error, asked: &str) -> Error {
         let asked = if self.cluster_scoped() { String::new() } else { asked.to_owned() };
@@ -105,6 +149,33 @@ fn dehydrate(projects: &Projects, object: &mut Object) {
         let name = projects.name_of(object.project());
         object.set_project(&name);
     }
+    if let Some(sharing) = object.sharing() {
+        object.set_sharing(&named(projects, sharing));
+    }
+}
+
+/// The projects that are still there, by their names. What is shared with nobody any more is not shared.
+fn named(projects: &Projects, sharing: Sharing) -> Sharing {
+    let mut named = sharing.clone();
+    named.projects.retain_mut(|shared| {
+        if shared.name() == EVERY_PROJECT {
+            return true;
+        }
+        shared.name = projects.living(shared.name()).map(|name| name.to_string());
+        shared.name.is_some()
+    });
+    if named.projects.is_empty() && !sharing.projects.is_empty() {
+        named.enabled = Some(false);
+    }
+    named
+}
+
+/// The same for an object in bytes, which most have nothing to do for.
+fn named_within(projects: &Projects, found: Encoded) -> Result<Encoded, ObjectError> {
+    if !found.has_sharing() {
+        return Ok(found);
+    }
+    found.with_sharing(|sharing| named(projects, sharing))
 }
 
 /// The hub view of a stored object.
@@ -112,7 +183,7 @@ fn dehydrated(projects: &Projects, found: &Encoded) -> Result<Encoded, ObjectErr
     if found.kind().cluster_scoped() {
         return found.in_project("");
     }
-    found.in_project(&projects.name_of(found.project()?))
+    named_within(projects, found.in_project(&projects.name_of(found.project()?))?)
 }
 
 fn unreadable(error: ObjectError) -> Error {
@@ -128,7 +199,7 @@ impl Accessor for Hydrate {
     async fn get(&self, options: GetOptions) -> Result<Object, Error> {
         let asked = options.name.project.clone();
         let name = self.hydrate_name(options.name).await?;
-        let found = self.inner.get(name.into()).await;
+        let found = self.inner.get(GetOptions { name, ..options }).await;
         let mut object = found.map_err(|error| self.named(error, &asked))?;
         self.dehydrate(&mut object);
         Ok(object)
@@ -146,6 +217,7 @@ impl Accessor for Hydrate {
         } else {
             object.set_project(&self.entered(&asked, &mut options).await?);
         }
+        self.hydrate_sharing(&mut object).await?;
         let applied = self.inner.apply(object, options).await;
         let mut applied = applied.map_err(|error| self.named(error, &asked))?;
         self.dehydrate(&mut applied.object);
@@ -164,7 +236,7 @@ impl Accessor for Hydrate {
     async fn status(&self, options: StatusOptions) -> Result<Object, Error> {
         let asked = options.name.project.clone();
         let name = self.hydrate_name(options.name).await?;
-        let found = self.inner.status(StatusOptions { name, ..StatusOptions::default() }).await;
+        let found = self.inner.status(StatusOptions { name, ..options }).await;
         let mut object = found.map_err(|error| self.named(error, &asked))?;
         self.dehydrate(&mut object);
         Ok(object)
@@ -178,11 +250,11 @@ impl Accessor for Hydrate {
     async fn get_encoded(&self, options: GetOptions) -> Result<Encoded, Error> {
         let asked = options.name.project.clone();
         let name = self.hydrate_name(options.name).await?;
-        let found = self.inner.get_encoded(name.into()).await;
+        let found = self.inner.get_encoded(GetOptions { name, ..options }).await;
         let found = found.map_err(|error| self.named(error, &asked))?;
         // The caller found the project by this name a moment ago.
         let shown = if self.cluster_scoped() { "" } else { asked.as_str() };
-        found.in_project(shown).map_err(unreadable)
+        self.shown_in(&found, shown)
     }
 
     async fn apply_encoded(
@@ -201,10 +273,10 @@ impl Accessor for Hydrate {
         } else {
             (self.entered(asked, &mut options).await?, asked)
         };
-        let stored = given.stored_in(&id).map_err(unreadable)?;
+        let stored = self.stored(&given, &id).await?;
         let applied = self.inner.apply_encoded(stored, options).await;
         let Applied { object, outcome } = applied.map_err(|error| self.named(error, asked))?;
-        Ok(Applied { object: object.in_project(shown).map_err(unreadable)?, outcome })
+        Ok(Applied { object: self.shown_in(&object, shown)?, outcome })
     }
 
     async fn list_encoded(&self, mut options: ListOptions) -> Result<Page<Encoded>, Error> {
@@ -244,5 +316,11 @@ impl Accessor for Hydrate {
             None => events,
         };
         Ok(events.map(move |event| event?.try_map(&shown)).boxed())
+    }
+
+    async fn versions(&self, name: ObjectName) -> Result<Vec<Version>, Error> {
+        let asked = name.project.clone();
+        let name = self.hydrate_name(name).await?;
+        self.inner.versions(name).await.map_err(|error| self.named(error, &asked))
     }
 }

@@ -5,8 +5,8 @@
 use crate::accessor::{Accessor, WatchStream};
 use crate::error::Error;
 use crate::options::{
-    Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, Page, StatusOptions,
-    WatchOptions,
+    Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, ObjectName, Page,
+    StatusOptions, Version, WatchOptions,
 };
 use crate::store_accessor::unreadable;
 use async_trait::async_trait;
@@ -116,5 +116,9 @@ impl Accessor for Lineage {
             false => Ok(found),
         };
         Ok(events.map(move |event| event?.try_map(shown)).boxed())
+    }
+
+    async fn versions(&self, name: ObjectName) -> Result<Vec<Version>, Error> {
+        self.inner.versions(name).await
     }
 }

@@ -96,7 +96,9 @@ async fn try_patch(
     options: &PatchOptions,
 ) -> Result<Patched, Error> {
     let include_lineage = options.include_lineage;
-    let current = accessor.get(GetOptions { name: name.clone(), include_lineage }).await?;
+    let current = accessor
+        .get(GetOptions { name: name.clone(), include_lineage, ..GetOptions::default() })
+        .await?;
     let (next, warnings) = patched(&current, patch, options)?;
     let revision = current
         .resource_version()

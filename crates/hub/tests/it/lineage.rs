@@ -137,10 +137,10 @@ impl World {
     /// The object as every read tells it; all of them the same, or it is an error.
     async fn told(&self, include_lineage: bool) -> Vec<Option<String>> {
         let gizmos = self.gizmos();
-        let get = || GetOptions { name: at("a"), include_lineage };
+        let get = || GetOptions { name: at("a"), include_lineage, ..GetOptions::default() };
         let list = || ListOptions { include_lineage, ..ListOptions::default() };
         let watch = || WatchOptions { include_lineage, ..WatchOptions::default() };
-        let status = StatusOptions { name: at("a"), include_lineage };
+        let status = StatusOptions { name: at("a"), include_lineage, ..StatusOptions::default() };
         let mut objects = vec![
             gizmos.get(get()).await.expect("it is there"),
             gizmos.status(status).await.expect("it is there"),

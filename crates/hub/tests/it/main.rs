@@ -13,6 +13,8 @@ mod ownership;
 mod parts;
 mod patches;
 mod projects;
+mod sharing;
 mod support;
+mod versions;
 mod watches;
 mod writes;

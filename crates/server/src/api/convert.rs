@@ -258,6 +258,8 @@ pub(super) fn kind_info(kind: &Kind) -> KindInfo {
         has_status: kind.has_status(),
         server_owned: kind.server_owned(),
         columns: columns.collect(),
+        shareable: kind.shareable(),
+        versioned: kind.versioned(),
     }
 }
 

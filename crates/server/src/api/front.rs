@@ -54,6 +54,15 @@ impl Front {
         self.gate.through(caller, asked, self.api.of(&caller.peer).get(request)).await
     }
 
+    pub async fn list_versions(
+        &self,
+        caller: &Caller,
+        request: wire::ListVersionsRequest,
+    ) -> Result<wire::ListVersionsResponse, Error> {
+        let asked = Asked::versions(self.api.scheme(), request.name.as_ref());
+        self.gate.through(caller, asked, self.api.of(&caller.peer).list_versions(request)).await
+    }
+
     pub async fn list(
         &self,
         caller: &Caller,

@@ -20,6 +20,9 @@ use std::sync::Arc;
 const PAGE_DEFAULT: usize = 500;
 const PAGE_MAX: usize = 1000;
 
+/// What access rules call the versions of an object.
+const VERSIONS: &str = "versions";
+
 /// The hub for callers that speak protobuf. Cheap to clone.
 #[derive(Clone)]
 pub struct HubApi {
@@ -64,12 +67,32 @@ impl HubApi {
         let name = request.name.unwrap_or_default();
         let asked = self.asked(&name.api_version, &name.kind)?;
         let name = asked.object_name(name)?;
-        self.guard.check("get", &asked.kind, &name.project, &name.name)?;
+        let version = Some(request.version).filter(|version| !version.is_empty());
+        let part = if version.is_some() { VERSIONS } else { "" };
+        self.guard.check_part("get", &asked.kind, part, &name.project, &name.name)?;
         let include_lineage = request.include_lineage;
-        let options = GetOptions { name, include_lineage };
+        let options = GetOptions { name, include_lineage, include_shared: true, version };
         let found = asked.accessor.get_encoded(options).await?;
         let writer = self.writer(&asked.kind, encoding);
         Ok(wire::GetResponse { resource: Some(writer.write(&found)?) })
+    }
+
+    pub async fn list_versions(
+        &self,
+        request: wire::ListVersionsRequest,
+    ) -> Result<wire::ListVersionsResponse, Error> {
+        let name = request.name.unwrap_or_default();
+        let asked = self.asked(&name.api_version, &name.kind)?;
+        let name = asked.object_name(name)?;
+        self.guard.check_part("get", &asked.kind, VERSIONS, &name.project, &name.name)?;
+        let found = asked.accessor.versions(name).await?;
+        let version = |version: orrery_hub::Version| wire::Version {
+            name: version.name,
+            generation: version.generation,
+            current: version.until.is_none(),
+            until: version.until.unwrap_or_default(),
+        };
+        Ok(wire::ListVersionsResponse { versions: found.into_iter().map(version).collect() })
     }
 
     pub async fn list(&self, request: wire::ListRequest) -> Result<wire::ListResponse, Error> {
@@ -90,6 +113,7 @@ impl HubApi {
             continue_from: Some(request.r#continue).filter(|token| !token.is_empty()),
             at: None,
             include_lineage: request.include_lineage,
+            include_shared: true,
         };
         let page = asked.accessor.list_encoded(options).await?;
         let writer = self.writer(&asked.kind, encoding);
@@ -129,7 +153,13 @@ impl HubApi {
             admit: self.guard.admit(&hub_kind),
             ..ApplyOptions::default()
         };
-        let applied = given.apply(&**self.hub.accessor(&hub_kind)?, options).await?;
+        let accessor = &**self.hub.accessor(&hub_kind)?;
+        let (project, name) = given.place()?;
+        let name = ObjectName::new(project, name);
+        let applied = match given.apply(accessor, options).await {
+            Ok(applied) => applied,
+            Err(error) => return Err(self.guard.explain_absence(accessor, &name, error).await),
+        };
         let outcome = match applied.outcome {
             Outcome::Created => apply_response::Outcome::Created,
             Outcome::Changed | Outcome::Gone => apply_response::Outcome::Changed,
@@ -161,7 +191,13 @@ impl HubApi {
             dry_run: request.dry_run,
             ..DeleteOptions::default()
         };
-        let deleted = asked.accessor.delete(options).await?;
+        let name = options.name.clone();
+        let deleted = match asked.accessor.delete(options).await {
+            Ok(deleted) => deleted,
+            Err(error) => {
+                return Err(self.guard.explain_absence(&**asked.accessor, &name, error).await);
+            }
+        };
         let resource = Some(self.encode(&deleted.object, &asked.kind, encoding)?);
         Ok(wire::DeleteResponse { resource, gone: deleted.gone })
     }
@@ -185,6 +221,7 @@ impl HubApi {
             fields,
             after: after.map(|text| parse_revision(&text)).transpose()?,
             include_lineage: request.include_lineage,
+            include_shared: true,
             ..WatchOptions::default()
         };
         let events = asked.accessor.watch_encoded(options).await?;

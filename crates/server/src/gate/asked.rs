@@ -77,7 +77,14 @@ impl Asked {
     }
 
     pub fn get(scheme: &Scheme, request: &wire::GetRequest) -> Self {
-        Self::named(scheme, "get", request.name.as_ref())
+        match request.version.as_str() {
+            "" => Self::named(scheme, "get", request.name.as_ref()),
+            _ => Self::versions(scheme, request.name.as_ref()),
+        }
+    }
+
+    pub fn versions(scheme: &Scheme, name: Option<&wire::ResourceName>) -> Self {
+        Self { subresource: "versions", ..Self::named(scheme, "get", name) }
     }
 
     pub fn delete(scheme: &Scheme, request: &wire::DeleteRequest) -> Self {

@@ -192,6 +192,9 @@ impl CommandHandler for Commands {
         let outcome = match request {
             Request::Discover(_) => front.discover(caller).await.map(Reply::Discover),
             Request::Get(request) => front.get(caller, request).await.map(Reply::Get),
+            Request::ListVersions(request) => {
+                front.list_versions(caller, request).await.map(Reply::ListVersions)
+            }
             Request::List(request) => front.list(caller, request).await.map(Reply::List),
             Request::Apply(request) => front.apply(caller, request).await.map(Reply::Apply),
             Request::Delete(request) => front.delete(caller, request).await.map(Reply::Delete),

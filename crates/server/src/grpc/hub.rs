@@ -43,6 +43,14 @@ impl Hub for HubService {
         answer(self.front.get(&caller, request).await)
     }
 
+    async fn list_versions(
+        &self,
+        request: Request<wire::ListVersionsRequest>,
+    ) -> Result<Response<wire::ListVersionsResponse>, Status> {
+        let (caller, request) = opened(request)?;
+        answer(self.front.list_versions(&caller, request).await)
+    }
+
     async fn list(
         &self,
         request: Request<wire::ListRequest>,

@@ -1,7 +1,7 @@
 //! What the one who asks may do and see: the check in front of every operation.
 use orrery_access::{Access, Attributes, Decision, Rule};
 use orrery_api::{Kind, Object};
-use orrery_hub::{Admit, Error};
+use orrery_hub::{Accessor, Admit, Error, ObjectName};
 use orrery_pki::Subject;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -110,6 +110,26 @@ impl Guard {
         self.access.permissions(&self.subject, project)
     }
 
+    /// Whether it is allowed, where nobody is told that it is not.
+    pub fn may(&self, verb: &str, kind: &Kind, project: &str, name: &str) -> bool {
+        self.may_everything()
+            || self.decide(&asked_of_part(verb, kind, "", project, name)).allowed()
+    }
+
+    /// Why something that is not there cannot be written: it may only be shared with the project. Who may not
+    /// read it is not told.
+    pub async fn explain_absence(
+        &self,
+        accessor: &dyn Accessor,
+        name: &ObjectName,
+        error: Error,
+    ) -> Error {
+        if !self.may("get", accessor.kind(), &name.project, &name.name) {
+            return error;
+        }
+        orrery_hub::explain_absence(accessor, name, error).await
+    }
+
     /// Refuses what is not allowed.
     pub fn check(&self, verb: &str, kind: &Kind, project: &str, name: &str) -> Result<(), Error> {
         self.check_part(verb, kind, "", project, name)
@@ -140,7 +160,9 @@ impl Guard {
     /// What this one may make of objects of a kind; nothing needs to be asked about most kinds. Every
     /// write on behalf of somebody carries it.
     pub fn admit(&self, kind: &Kind) -> Option<Admit> {
-        if !orrery_access::gives_access(kind) {
+        // Who may do everything may share everything.
+        let only_shared = kind.shareable() && self.may_everything();
+        if !orrery_access::gives_access(kind) || only_shared {
             return None;
         }
         let (access, subject) = (self.access.clone(), self.subject.clone());

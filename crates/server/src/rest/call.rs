@@ -5,8 +5,8 @@ use super::query::{MANAGER_MAX, Query, Version};
 use super::render::Renderer;
 use super::resource::Resource;
 use crate::identity::Guard;
-use axum::http::{HeaderMap, header};
-use orrery_hub::{Hub, Revision};
+use axum::http::{HeaderMap, StatusCode, header};
+use orrery_hub::{Error, Hub, ObjectName, Revision};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -43,6 +43,21 @@ impl Call {
     ) -> Result<(), Failure> {
         let checked = self.guard.check_part(verb, &self.resource.kind, subresource, project, name);
         checked.map_err(|error| Failure::of(error, &self.resource, name))
+    }
+
+    /// What could not be written because it is not there may only be shared with the project.
+    pub async fn explain_absence(&self, name: &ObjectName, failure: Failure) -> Failure {
+        let accessor = &*self.resource.accessor;
+        if failure.code != StatusCode::NOT_FOUND || !accessor.kind().shareable() {
+            return failure;
+        }
+        let (kind, ObjectName { project, name: own }) =
+            (self.resource.qualified_plural(), name.clone());
+        let absent = Error::NotFound { kind, project, name: own };
+        match self.guard.explain_absence(accessor, name, absent).await {
+            Error::NotFound { .. } => failure,
+            explained => Failure::of(explained, &self.resource, &name.name),
+        }
     }
 
     /// Who writes: what the request says, else the program that sent it.

@@ -38,6 +38,7 @@ mod review;
 mod scale;
 mod selection;
 mod table;
+mod versions;
 mod watch;
 mod wire;
 mod write;
@@ -241,20 +242,37 @@ impl Rest {
         };
         call.check(verb, sub.name(), &name.project, &name.name)?;
         check_verb(&call.resource, verb)?;
+        let answered = self.part(&call, verb, &name, sub, body).await;
+        match answered {
+            Err(failure) if verb != "get" => Err(call.explain_absence(&name, failure).await),
+            answered => answered,
+        }
+    }
+
+    async fn part(
+        &self,
+        call: &Call,
+        verb: &str,
+        name: &orrery_hub::ObjectName,
+        sub: Sub,
+        body: Body,
+    ) -> Result<Response, Failure> {
         match (verb, sub) {
-            ("get", Sub::Part(part)) => read::get(&call, &name, part).await,
-            ("update", Sub::Part(part)) => write::replace(&call, &name, part, body).await,
-            ("patch", Sub::Part(part)) => write::patch(&call, &name, part, body).await,
-            ("delete", Sub::Part(Part::Main)) => delete::one(&call, &name, body).await,
-            ("get", Sub::Scale) => scale::get(&call, &name).await,
-            ("update", Sub::Scale) => scale::replace(&call, &name, body).await,
-            ("patch", Sub::Scale) => scale::patch(&call, &name, body).await,
-            ("get", Sub::Artifacts) => artifacts::list(&call, &name).await,
-            ("get", Sub::Artifact(path)) => artifacts::get(&call, &name, &path).await,
+            ("get", Sub::Part(part)) => read::get(call, name, part).await,
+            ("update", Sub::Part(part)) => write::replace(call, name, part, body).await,
+            ("patch", Sub::Part(part)) => write::patch(call, name, part, body).await,
+            ("delete", Sub::Part(Part::Main)) => delete::one(call, name, body).await,
+            ("get", Sub::Scale) => scale::get(call, name).await,
+            ("update", Sub::Scale) => scale::replace(call, name, body).await,
+            ("patch", Sub::Scale) => scale::patch(call, name, body).await,
+            ("get", Sub::Versions) => versions::list(call, name).await,
+            ("get", Sub::Version(version)) => versions::get(call, name, version).await,
+            ("get", Sub::Artifacts) => artifacts::list(call, name).await,
+            ("get", Sub::Artifact(path)) => artifacts::get(call, name, &path).await,
             ("update", Sub::Artifact(path)) => {
-                artifacts::put(&call, &name, &path, body, &self.uploads).await
+                artifacts::put(call, name, &path, body, &self.uploads).await
             }
-            ("delete", Sub::Artifact(path)) => artifacts::delete(&call, &name, &path).await,
+            ("delete", Sub::Artifact(path)) => artifacts::delete(call, name, &path).await,
             _ => Err(not_allowed()),
         }
     }

@@ -173,7 +173,8 @@ async fn attempt_change(
 ) -> Result<Patched, Refused> {
     let failed = |error| Failure::of(error, resource, &name.name);
     let include_lineage = options.include_lineage;
-    let current = resource.accessor.get(GetOptions { name: name.clone(), include_lineage }).await;
+    let current = GetOptions { name: name.clone(), include_lineage, ..GetOptions::default() };
+    let current = resource.accessor.get(current).await;
     let current = current.map_err(|error| failed(absent_project(error, resource, name)))?;
     let version = current.resource_version();
     let revision =

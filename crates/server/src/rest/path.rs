@@ -6,7 +6,7 @@
 //!                          PLURAL/NAME[/SUB]                     without a project
 //!                          namespaces/PROJECT/PLURAL[/NAME[/SUB]]
 //!                          projects/PROJECT/PLURAL[/NAME[/SUB]]  the same
-//!   SUB                    status, scale, artifacts[/PATH], for kinds that have them
+//!   SUB                    status, scale, artifacts[/PATH], versions[/VERSION], for kinds that have them
 //! ```
 use super::catalog::Catalog;
 use super::resource::Resource;
@@ -52,6 +52,10 @@ pub enum Sub {
     Artifacts,
     /// One of its files.
     Artifact(String),
+    /// The list of its versions.
+    Versions,
+    /// What it was under the name of a version.
+    Version(String),
 }
 
 impl Sub {
@@ -62,6 +66,7 @@ impl Sub {
             Self::Part(Part::Status) => "status",
             Self::Part(Part::Scale) | Self::Scale => "scale",
             Self::Artifacts | Self::Artifact(_) => "artifacts",
+            Self::Versions | Self::Version(_) => "versions",
         }
     }
 }
@@ -129,6 +134,8 @@ fn object(resource: &Arc<Resource>, project: &str, name: &str, sub: &[&str]) -> 
         ["scale"] if resource.scale().is_some() => Sub::Scale,
         ["artifacts"] if resource.has_artifacts() => Sub::Artifacts,
         ["artifacts", path @ ..] if resource.has_artifacts() => Sub::Artifact(path.join("/")),
+        ["versions"] if resource.has_versions() => Sub::Versions,
+        ["versions", version] if resource.has_versions() => Sub::Version((*version).to_owned()),
         _ => return None,
     };
     let name = ObjectName::new(project, name);

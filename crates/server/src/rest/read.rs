@@ -15,10 +15,19 @@ pub async fn get(call: &Call, name: &ObjectName, part: Part) -> Result<Response,
     let (asked, include_lineage) = (name.clone(), call.query.lineage);
     let found = match part {
         Part::Main | Part::Scale => {
-            resource.accessor.get(GetOptions { name: asked, include_lineage }).await
+            resource
+                .accessor
+                .get(GetOptions {
+                    name: asked,
+                    include_lineage,
+                    include_shared: true,
+                    version: None,
+                })
+                .await
         }
         Part::Status => {
-            resource.accessor.status(StatusOptions { name: asked, include_lineage }).await
+            let options = StatusOptions { name: asked, include_lineage, include_shared: true };
+            resource.accessor.status(options).await
         }
     };
     let object = found.map_err(|error| {
@@ -33,8 +42,12 @@ pub async fn list(call: &Call, project: Option<String>) -> Result<Response, Fail
     let selection = Selection::of(&call.resource, &call.query, project)?;
     call.check_version(call.query.version).await?;
     let query = &call.query;
-    let wanted =
-        Wanted { limit: query.limit, continue_from: query.continue_from.clone(), at: exact(query) };
+    let wanted = Wanted {
+        limit: query.limit,
+        continue_from: query.continue_from.clone(),
+        at: exact(query),
+        shared: true,
+    };
     let page = page(call, selection, wanted).await?;
     let head = ListHead {
         version: page.revision.to_string(),
@@ -53,6 +66,8 @@ pub struct Wanted {
     pub continue_from: Option<String>,
     /// `None` is now.
     pub at: Option<Revision>,
+    /// Also what others share with the project.
+    pub shared: bool,
 }
 
 /// One page. A project that is not there holds nothing, which is no error in this dialect.
@@ -69,6 +84,7 @@ pub async fn page(
         continue_from: wanted.continue_from,
         at: wanted.at,
         include_lineage: call.query.lineage,
+        include_shared: wanted.shared,
     };
     match call.resource.accessor.list_encoded(options).await {
         Ok(mut page) => {

@@ -151,6 +151,11 @@ impl Resource {
         self.kind.has_artifacts() && self.face == Face::Own
     }
 
+    /// Whether the versions of its objects are kept.
+    pub fn has_versions(&self) -> bool {
+        self.kind.versioned() && self.face == Face::Own
+    }
+
     /// The parts of an object that have a path of their own.
     pub fn subresources(&self) -> Vec<Subresource<'_>> {
         let own = (self.group(), self.version(), self.kind_name());
@@ -167,6 +172,10 @@ impl Resource {
             let verbs: &[&str] =
                 if self.writable() { &["delete", "get", "update"] } else { &["get"] };
             found.push(Subresource { name: "artifacts", kind, verbs });
+        }
+        if self.has_versions() {
+            let kind = (self.group(), self.version(), "VersionList");
+            found.push(Subresource { name: "versions", kind, verbs: &["get"] });
         }
         found
     }

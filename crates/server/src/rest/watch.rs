@@ -41,6 +41,7 @@ pub async fn watch(call: &Call, project: Option<String>) -> Result<Response, Fai
         after: start(call).await?,
         bookmark_interval: None,
         include_lineage: call.query.lineage,
+        include_shared: true,
     };
     let scope = selection.project.clone().unwrap_or_default();
     let lasting = Lasting::watch(&call.guard, &call.resource.kind, &scope, "");

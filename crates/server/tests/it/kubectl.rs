@@ -431,3 +431,36 @@ async fn kubectl_shows_its_certificate() {
 fn now() -> std::time::SystemTime {
     std::time::SystemTime::now()
 }
+
+/// proves: HUB-09
+#[tokio::test]
+async fn kubectl_reads_what_is_shared() {
+    let k = Kubectl::start().await;
+    for project in ["a", "b"] {
+        k.good(&["create", "namespace", project]).await;
+    }
+    let secret = |namespace: &str, sharing: &str| {
+        format!(
+            "apiVersion: core.orrery.dev/v1\nkind: Secret\nmetadata: {{name: db, namespace: {namespace}}}\nspec:\n  data: {{key: aHVzaA==}}\n  sharing: {sharing}\n"
+        )
+    };
+    let shared = secret("a", "{enabled: true, projects: [{name: b}]}");
+    k.pipe(&["apply", "-f", "-"], &shared).await.good();
+    let secrets = "secrets.core.orrery.dev";
+    assert!(k.good(&["get", secrets, "-n", "b"]).await.contains("db"));
+    assert_eq!(k.good(&["get", secrets, "-A", "--no-headers"]).await.lines().count(), 1);
+    let described = k.good(&["describe", secrets, "db", "-n", "b"]).await;
+    assert!(described.contains("orrery.dev/shared-from: a"), "{described}");
+    let yaml = k.good(&["get", secrets, "db", "-n", "b", "-o", "yaml"]).await;
+    assert!(yaml.contains("namespace: b") && !yaml.contains("last-applied"), "{yaml}");
+    k.run(&["delete", secrets, "db", "-n", "b"]).await.bad("can only be read here");
+    k.run(&["label", secrets, "db", "-n", "b", "x=y"]).await.bad("can only be read here");
+    k.pipe(&["apply", "-n", "b", "-f", "-"], &yaml).await.bad("shared");
+    // One of its own hides it, and goes with a wait although the other appears.
+    k.pipe(&["create", "-f", "-"], &secret("b", "{enabled: false}")).await.good();
+    assert!(!k.good(&["describe", secrets, "db", "-n", "b"]).await.contains("shared-from"));
+    k.good(&["delete", secrets, "db", "-n", "b"]).await;
+    assert!(k.good(&["describe", secrets, "db", "-n", "b"]).await.contains("shared-from: a"));
+    k.pipe(&["apply", "-f", "-"], &secret("a", "{enabled: false}")).await.good();
+    k.run(&["get", secrets, "db", "-n", "b"]).await.bad("NotFound");
+}

@@ -82,7 +82,8 @@ async fn lineage_over_grpc() {
             name: "a".into(),
             ..<_>::default()
         };
-        let get = hub::GetRequest { name: Some(name), encoding: JSON, include_lineage };
+        let get =
+            hub::GetRequest { name: Some(name), encoding: JSON, include_lineage, ..<_>::default() };
         let got = api.get(get).await.unwrap().into_inner();
         assert_eq!(lineage(&read(got.resource)), expect);
         let list = hub::ListRequest {

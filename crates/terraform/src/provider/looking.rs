@@ -16,7 +16,7 @@ pub async fn read(
     private: &Private,
 ) -> Result<Value, Vec<Diagnostic>> {
     let view = if private.imported { View::All } else { View::Known };
-    let found = look(of, server, known, view).await?;
+    let found = look(of, server, known, view, Reach::Own).await?;
     if found.is_none() && private.imported {
         let id = known.get("id").as_str().unwrap_or_default();
         let detail = format!("There is no {} {id:?} to import.", of.kind.kind());
@@ -31,7 +31,7 @@ pub async fn data(
     server: &Server,
     config: &Value,
 ) -> Result<Value, Vec<Diagnostic>> {
-    match look(of, server, config, View::All).await? {
+    match look(of, server, config, View::All, Reach::Readable).await? {
         Some(found) => Ok(found),
         None => {
             let name = config.at(&["metadata", "name"]).as_str().unwrap_or_default();
@@ -59,17 +59,30 @@ fn project<'a>(server: &'a Server, of: &'a Value) -> &'a str {
     of.at(&["metadata", "project"]).as_str().unwrap_or(&server.settings.project)
 }
 
+/// Where an object may be.
+enum Reach {
+    /// In the project itself: what is managed.
+    Own,
+    /// Also in another project, which shares it.
+    Readable,
+}
+
 async fn look(
     of: &ResourceType,
     server: &Server,
     known: &Value,
     view: View,
+    reach: Reach,
 ) -> Result<Option<Value>, Vec<Diagnostic>> {
     let name = known.at(&["metadata", "name"]).as_str().unwrap_or_default();
     let doing = format!("read {} {name:?}", of.kind.kind());
     let failed = |failure| refused(of, &doing, &failure);
     let name = server.name(of, project(server, known), name).await.map_err(failed)?;
-    let object = server.get(&name).await.map_err(failed)?;
+    let object = match reach {
+        Reach::Own => server.get(&name).await,
+        Reach::Readable => server.readable(&name).await,
+    };
+    let object = object.map_err(failed)?;
     Ok(object.map(|object| state(of, &name, &object, known, view)))
 }
 

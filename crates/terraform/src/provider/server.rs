@@ -1,7 +1,7 @@
 //! The server behind the provider, reached when it is first needed.
 use super::settings::Settings;
 use crate::schema::ResourceType;
-use orrery_api::DEFAULT_GROUP_SUFFIX;
+use orrery_api::{DEFAULT_GROUP_SUFFIX, SHARED_FROM};
 use orrery_client::{Error, Hub};
 use orrery_proto::hub::v1::apply_response::Outcome;
 use orrery_proto::hub::v1::resource::Body;
@@ -109,12 +109,20 @@ impl Server {
         })
     }
 
-    /// An object; `None` where there is none.
+    /// An object of its project; `None` where there is none. What another project shares is not this one's to
+    /// manage.
     pub async fn get(&self, name: &Name) -> Result<Option<Json>, ServerError> {
+        let own = |object: &Json| object["metadata"]["annotations"].get(SHARED_FROM).is_none();
+        Ok(self.readable(name).await?.filter(own))
+    }
+
+    /// An object that its project reads: its own, or one that is shared with it.
+    pub async fn readable(&self, name: &Name) -> Result<Option<Json>, ServerError> {
         let request = GetRequest {
             name: Some(name.to_wire()),
             encoding: Encoding::Json.into(),
             include_lineage: false,
+            version: String::new(),
         };
         match self.hub().await?.0.get(request).await.map_err(ServerError::from) {
             Ok(response) => read(response.resource.as_ref()).map(Some),

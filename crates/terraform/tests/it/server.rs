@@ -19,7 +19,7 @@ fn named(kind: &str, name: &str) -> Option<ResourceName> {
 /// An object of the server.
 pub async fn get(world: &World, kind: &str, name: &str) -> Option<Json> {
     let name = named(kind, name);
-    let request = GetRequest { name, encoding: Encoding::Json.into(), include_lineage: false };
+    let request = GetRequest { name, encoding: Encoding::Json.into(), ..GetRequest::default() };
     match hub(world).await.get(request).await {
         Ok(response) => match response.resource?.body? {
             Body::Json(text) => Some(serde_json::from_str(&text).unwrap()),

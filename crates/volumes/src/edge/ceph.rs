@@ -47,7 +47,7 @@ impl Keys {
 
     async fn key(&self, project: &str, name: &str, user: &str) -> Result<String, Problem> {
         let missing = |message: String| Problem { reason: "SecretMissing", message };
-        let found = self.secrets.find(&ObjectName::new(project, name)).await;
+        let found = self.secrets.find_readable(&ObjectName::new(project, name)).await;
         let found = found.map_err(|error| missing(format!("cannot read a secret: {error}")))?;
         let secret = found.ok_or_else(|| {
             missing(format!(

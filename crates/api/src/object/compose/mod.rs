@@ -100,7 +100,8 @@ impl Encoded {
         if same_spec && meta.same(kind, &before) {
             return Some(Composed::Same);
         }
-        let generation = before.generation + i64::from(!same_spec);
+        let asks_same = same_spec || kind.shareable() && spec.asks_same(&was);
+        let generation = before.generation + i64::from(!asks_same);
         let mut bytes = old.begin(kind, new.spec.len() + new.metadata.len());
         put_metadata(kind, &meta.bytes(&before, generation), &mut bytes);
         spec.message.encode_raw(&mut bytes);

@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::options::{
     Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, ObjectName, Page,
-    StatusOptions, WatchOptions,
+    StatusOptions, Version, WatchOptions,
 };
 use async_trait::async_trait;
 use orrery_api::{Encoded, Kind, Object};
@@ -87,6 +87,14 @@ impl Admission {
         }
     }
 
+    /// Versions can be had of kinds that keep them.
+    fn check_version(&self, options: &GetOptions) -> Result<(), Error> {
+        match options.version.is_some() && !self.kind().versioned() {
+            true => Err(crate::refusal::no_versions(self.kind())),
+            false => Ok(()),
+        }
+    }
+
     /// A read, in a trace. It is served from memory, so that a span would cost as much as the read
     /// itself: there is one only where traces are taken.
     fn reading(&self, operation: &'static str, project: &str, name: &str) -> tracing::Span {
@@ -113,6 +121,7 @@ impl Accessor for Admission {
 
     async fn get(&self, options: GetOptions) -> Result<Object, Error> {
         let span = self.reading("get", &options.name.project, &options.name.name);
+        self.check_version(&options)?;
         self.inner.get(options).instrument(span).await
     }
 
@@ -152,6 +161,7 @@ impl Accessor for Admission {
 
     async fn get_encoded(&self, options: GetOptions) -> Result<Encoded, Error> {
         let span = self.reading("get", &options.name.project, &options.name.name);
+        self.check_version(&options)?;
         self.inner.get_encoded(options).instrument(span).await
     }
 
@@ -175,6 +185,10 @@ impl Accessor for Admission {
     async fn watch_encoded(&self, options: WatchOptions) -> Result<WatchStream<Encoded>, Error> {
         let span = self.reading("watch", options.project.as_deref().unwrap_or_default(), "");
         self.inner.watch_encoded(options).instrument(span).await
+    }
+
+    async fn versions(&self, name: ObjectName) -> Result<Vec<Version>, Error> {
+        self.inner.versions(name).await
     }
 }
 
