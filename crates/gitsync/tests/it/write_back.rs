@@ -246,8 +246,8 @@ async fn only_the_latest_version_and_what_is_its_own_is_written() {
         workload["spec"]["version"] = json!(version);
         workload
     };
-    apply(&world.hub, &versioned("v1")).await;
-    apply(&world.hub, &versioned("v2")).await;
+    apply(&world.hub, &versioned("first")).await;
+    apply(&world.hub, &versioned("second")).await;
     let kinds = json!({"kinds": ["Workload", "Secret"], "includeSecrets": true});
     apply(&world.hub, &both_ways(&repository, kinds)).await;
     let written = |word: &'static str| {
@@ -256,10 +256,10 @@ async fn only_the_latest_version_and_what_is_its_own_is_written() {
             repository.show("app/workloads/web.yaml").filter(|text| text.contains(word))
         })
     };
-    written("v2").await;
-    apply(&world.hub, &versioned("v3")).await;
-    let text = written("version: v3").await;
-    assert!(!text.contains("v2") && !text.contains("v1"), "{text}");
+    written("second").await;
+    apply(&world.hub, &versioned("third")).await;
+    let text = written("version: third").await;
+    assert!(!text.contains("second") && !text.contains("first"), "{text}");
     let files = git(&repository.bare, &["ls-tree", "-r", "--name-only", "main"]);
     let ours: Vec<&str> = files.lines().filter(|path| path.starts_with("app/")).collect();
     assert_eq!(ours, ["app/workloads/web.yaml"]);
