@@ -58,6 +58,10 @@ fn encoded(path: &Path) -> anyhow::Result<String> {
 fn kubeconfig(context: &Context, project: &str, material: Option<&Material>) -> Value {
     let name = if context.name.is_empty() { NAME } else { &context.name };
     let mut cluster = json!({ "server": context.server });
+    if context.server.starts_with("http://") {
+        // Some clients refuse a plain port unless they are told that nothing is to be verified; there is nothing.
+        cluster["insecure-skip-tls-verify"] = json!(true);
+    }
     let mut user = json!({});
     if let Some(material) = material {
         if let Some(root) = &material.root {
@@ -92,7 +96,8 @@ mod tests {
     fn a_plain_server_needs_no_user() {
         let context = Context { server: "http://127.0.0.1:7443".into(), ..Context::default() };
         let config = kubeconfig(&context, "demo", None);
-        assert_eq!(config["clusters"][0]["cluster"], json!({ "server": "http://127.0.0.1:7443" }));
+        let expect = json!({ "server": context.server, "insecure-skip-tls-verify": true });
+        assert_eq!(config["clusters"][0]["cluster"], expect);
         assert_eq!(config["contexts"][0]["context"]["namespace"], "demo");
         assert_eq!(config["current-context"], "orrery");
     }
@@ -117,6 +122,7 @@ mod tests {
         let config = kubeconfig(&context, "default", material.as_ref());
         let cluster = &config["clusters"][0];
         assert_eq!(cluster["cluster"]["certificate-authority-data"], "Y2E=");
+        assert_eq!(cluster["cluster"]["insecure-skip-tls-verify"], Value::Null);
         assert_eq!(config["users"][0]["user"]["client-key-data"], "a2V5");
         assert_eq!(
             (&cluster["name"], &config["current-context"]),

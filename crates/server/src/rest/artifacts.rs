@@ -9,13 +9,12 @@
 use super::body;
 use super::call::Call;
 use super::failure::Failure;
-use super::patching::absent_project;
 use super::render;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
+use orrery_hub::ObjectName;
 use orrery_hub::artifacts::{Artifact, ArtifactPath, Artifacts, FILE_BYTES_MAX};
-use orrery_hub::{Error, ObjectName};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,7 +56,7 @@ impl Uploads {
 pub async fn list(call: &Call, name: &ObjectName) -> Result<Response, Failure> {
     let files = Artifacts::new(call.hub.clone());
     let found = files.list(call.resource.accessor.kind(), name).await;
-    let found = found.map_err(|error| failed(call, name, error))?;
+    let found = found.map_err(|error| call.failed_part("artifact", name, error))?;
     let items: Vec<Value> = found.iter().map(described).collect();
     let value = json!({
         "apiVersion": call.resource.api_version(), "kind": "ArtifactList", "metadata": {},
@@ -70,7 +69,7 @@ pub async fn get(call: &Call, name: &ObjectName, path: &str) -> Result<Response,
     let path = parse(path)?;
     let files = Artifacts::new(call.hub.clone());
     let found = files.get(call.resource.accessor.kind(), name, &path).await;
-    let (artifact, content) = found.map_err(|error| failed(call, name, error))?;
+    let (artifact, content) = found.map_err(|error| call.failed_part("artifact", name, error))?;
     let tag = format!("\"{}\"", artifact.digest);
     let known = call.headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
     let unchanged = known.is_some_and(|known| known.split(',').any(|each| each.trim() == tag));
@@ -106,13 +105,13 @@ pub async fn put(
     }
     let _room = uploads.reserve(&call.headers)?;
     let owner = call.resource.accessor.get(name.clone().into()).await;
-    owner.map_err(|error| failed(call, name, error))?;
+    owner.map_err(|error| call.failed_part("artifact", name, error))?;
     let content = body::read_at_most(body, FILE_BYTES_MAX).await.map_err(|failure| {
         if failure.code == StatusCode::PAYLOAD_TOO_LARGE { too_large() } else { failure }
     })?;
     let files = Artifacts::new(call.hub.clone());
     let written = files.set(call.resource.accessor.kind(), name, &path, content).await;
-    let artifact = written.map_err(|error| failed(call, name, error))?;
+    let artifact = written.map_err(|error| call.failed_part("artifact", name, error))?;
     let mut value = described(&artifact);
     value["apiVersion"] = json!(call.resource.api_version());
     value["kind"] = json!("Artifact");
@@ -126,7 +125,7 @@ pub async fn delete(call: &Call, name: &ObjectName, path: &str) -> Result<Respon
     }
     let files = Artifacts::new(call.hub.clone());
     let removed = files.remove(call.resource.accessor.kind(), name, &path).await;
-    removed.map_err(|error| failed(call, name, error))?;
+    removed.map_err(|error| call.failed_part("artifact", name, error))?;
     let value = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
         "details": {
@@ -150,22 +149,4 @@ fn described(artifact: &Artifact) -> Value {
 fn parse(path: &str) -> Result<ArtifactPath, Failure> {
     path.parse()
         .map_err(|error: orrery_hub::artifacts::PathError| Failure::bad_request(error.to_string()))
-}
-
-/// A file that is missing is named itself; everything else is about the object.
-fn failed(call: &Call, name: &ObjectName, error: Error) -> Failure {
-    match error {
-        Error::NotFound { kind, name: missing, .. } if kind.starts_with("artifact of ") => {
-            let what = call.resource.qualified_plural();
-            let message = format!("{what} {:?} has no artifact {missing:?}", name.name);
-            Failure::new(StatusCode::NOT_FOUND, "NotFound", message).about(
-                call.resource.group(),
-                call.resource.plural(),
-                &name.name,
-            )
-        }
-        other => {
-            Failure::of(absent_project(other, &call.resource, name), &call.resource, &name.name)
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! One request for resources, with everything that was learned from its head.
 use super::accept::Form;
 use super::failure::Failure;
+use super::patching::absent_project;
 use super::query::{MANAGER_MAX, Query, Version};
 use super::render::Renderer;
 use super::resource::Resource;
@@ -57,6 +58,23 @@ impl Call {
         match self.guard.explain_absence(accessor, name, absent).await {
             Error::NotFound { .. } => failure,
             explained => Failure::of(explained, &self.resource, &name.name),
+        }
+    }
+
+    /// Why something that belongs to an object could not be had: an artifact, or a version. One that is missing is
+    /// named itself; everything else is about the object.
+    pub fn failed_part(&self, part: &str, name: &ObjectName, error: Error) -> Failure {
+        let resource = &self.resource;
+        match error {
+            Error::NotFound { kind, name: missing, .. }
+                if kind.strip_prefix(part).is_some_and(|rest| rest.starts_with(" of ")) =>
+            {
+                let what = resource.qualified_plural();
+                let message = format!("{what} {:?} has no {part} {missing:?}", name.name);
+                let failure = Failure::new(StatusCode::NOT_FOUND, "NotFound", message);
+                failure.about(resource.group(), resource.plural(), &name.name)
+            }
+            other => Failure::of(absent_project(other, resource, name), resource, &name.name),
         }
     }
 

@@ -6,16 +6,15 @@
 //! ```
 use super::call::Call;
 use super::failure::Failure;
-use super::patching::absent_project;
 use super::render;
 use axum::http::StatusCode;
 use axum::response::Response;
-use orrery_hub::{Error, GetOptions, ObjectName, Version};
+use orrery_hub::{GetOptions, ObjectName, Version};
 use serde_json::{Value, json};
 
 pub async fn list(call: &Call, name: &ObjectName) -> Result<Response, Failure> {
     let found = call.resource.accessor.versions(name.clone()).await;
-    let found = found.map_err(|error| failed(call, name, error))?;
+    let found = found.map_err(|error| call.failed_part("version", name, error))?;
     let items: Vec<Value> = found.iter().map(described).collect();
     let value = json!({
         "apiVersion": call.resource.api_version(), "kind": "VersionList", "metadata": {},
@@ -29,7 +28,7 @@ pub async fn get(call: &Call, name: &ObjectName, version: String) -> Result<Resp
     let version = Some(version);
     let options = GetOptions { include_lineage, version, ..name.clone().into() };
     let found = call.resource.accessor.get(options).await;
-    let object = found.map_err(|error| failed(call, name, error))?;
+    let object = found.map_err(|error| call.failed_part("version", name, error))?;
     let value = call.renderer().object(&object)?;
     Ok(render::answer(StatusCode::OK, call.form, &value, &[]))
 }
@@ -41,22 +40,4 @@ fn described(version: &Version) -> Value {
         value["until"] = json!(until);
     }
     value
-}
-
-/// A version that is missing is named itself; everything else is about the object.
-fn failed(call: &Call, name: &ObjectName, error: Error) -> Failure {
-    match error {
-        Error::NotFound { kind, name: missing, .. } if kind.starts_with("version of ") => {
-            let what = call.resource.qualified_plural();
-            let message = format!("{what} {:?} has no version {missing:?}", name.name);
-            Failure::new(StatusCode::NOT_FOUND, "NotFound", message).about(
-                call.resource.group(),
-                call.resource.plural(),
-                &name.name,
-            )
-        }
-        other => {
-            Failure::of(absent_project(other, &call.resource, name), &call.resource, &name.name)
-        }
-    }
 }
