@@ -60,20 +60,43 @@ pub fn tools_folder(root: &Path) -> PathBuf {
 /// Installs what is missing and answers with what still is.
 pub fn install(requirements: &'static [Requirement]) -> Result<Vec<Unmet>> {
     let tools = tools_folder(&workspace::root()?);
-    let is_missing = |one: &&Requirement| !is_there(one, &tools);
-    let missing: Vec<&'static Requirement> = requirements.iter().filter(is_missing).collect();
+    let is_missing = |one: &Requirement| !is_there(one, &tools);
     for requirement in requirements {
-        let state = if is_missing(&requirement) { "MISSING" } else { "there" };
+        let state = if is_missing(requirement) { "MISSING" } else { "there" };
         println!("{:<20} {state:<8} {}", requirement.name, requirement.why);
     }
-    let apt = missing.iter().any(|one| is_apt(one.kind));
-    let _no_services = apt.then(|| NoServices::new(Path::new(POLICY_FILE)));
-    for batch in batches(&missing, &tools) {
-        // Whether it helped is asked below, one requirement at a time.
-        batch.run(&mut run_command)?;
+    let mut bring = |missing: &[&'static Requirement]| -> Result<()> {
+        let apt = missing.iter().any(|one| is_apt(one.kind));
+        let _no_services = apt.then(|| NoServices::new(Path::new(POLICY_FILE)));
+        for batch in batches(missing, &tools) {
+            // Whether it helped is asked afterwards, one requirement at a time.
+            batch.run(&mut run_command)?;
+        }
+        Ok(())
+    };
+    let still_missing = brought(requirements, &is_missing, &mut bring)?;
+    let unmet = still_missing.into_iter();
+    Ok(unmet.map(|one| Unmet { requirement: one, reason: reason(one) }).collect())
+}
+
+/// Brings what is missing, and once more what went meanwhile: a package may take the place of one that was there
+/// in another version. Answers with what is missing then.
+fn brought(
+    requirements: &'static [Requirement],
+    is_missing: &dyn Fn(&Requirement) -> bool,
+    bring: &mut dyn FnMut(&[&'static Requirement]) -> Result<()>,
+) -> Result<Vec<&'static Requirement>> {
+    let missing = || requirements.iter().filter(|one| is_missing(one)).collect::<Vec<_>>();
+    let before = missing();
+    bring(&before)?;
+    let was_there = |one: &&Requirement| before.iter().all(|missing| missing.name != one.name);
+    let gone: Vec<&'static Requirement> = missing().into_iter().filter(was_there).collect();
+    if !gone.is_empty() {
+        let names: Vec<&str> = gone.iter().map(|one| one.name).collect();
+        println!("GONE, with what was installed: {}", names.join(", "));
+        bring(&gone)?;
     }
-    let still_missing = missing.into_iter().filter(is_missing);
-    Ok(still_missing.map(|one| Unmet { requirement: one, reason: reason(one) }).collect())
+    Ok(missing())
 }
 
 fn is_there(requirement: &Requirement, tools: &Path) -> bool {

@@ -87,6 +87,12 @@ pub const REQUIREMENTS: &[Requirement] = &[
     },
     Requirement {
         name: "qemu-utils",
+        kind: Kind::Apt { program: "qemu-img" },
+        why: "images of virtual machines, and of Ceph",
+        absent: Absent::Fails,
+    },
+    Requirement {
+        name: "qemu-system-common",
         kind: Kind::Apt { program: "qemu-storage-daemon" },
         why: "a storage backend, started and killed by its tests",
         absent: Absent::Fails,

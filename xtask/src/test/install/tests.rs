@@ -52,6 +52,27 @@ fn one_bad_name_does_not_keep_the_others_away() {
     check("fonts", "fonts", &["apt-get update", &other]);
 }
 
+/// A machine had a newer package than its Debian has; what was installed beside it took it away.
+#[test]
+fn what_goes_with_an_installation_is_brought_again() {
+    use std::cell::RefCell;
+    let there = RefCell::new(vec!["fonts", "cargo-x", "playwright-core"]);
+    let asked = RefCell::new(Vec::new());
+    let is_missing = |one: &Requirement| !there.borrow().contains(&one.name);
+    let mut bring = |missing: &[&'static Requirement]| {
+        let names: Vec<&str> = missing.iter().map(|one| one.name).collect();
+        let first = asked.borrow().is_empty();
+        // No registry has the last.
+        there.borrow_mut().extend(names.iter().filter(|name| **name != "tf"));
+        there.borrow_mut().retain(|name| !first || *name != "fonts");
+        asked.borrow_mut().push(names);
+        Ok(())
+    };
+    let missing = brought(&ALL, &is_missing, &mut bring).unwrap();
+    assert_eq!(missing.iter().map(|one| one.name).collect::<Vec<_>>(), ["tf"]);
+    assert_eq!(*asked.borrow(), [vec!["etcd-server", "kubernetes==31", "tf"], vec!["fonts"]]);
+}
+
 #[test]
 fn what_is_there_is_seen() {
     let dir = tempfile::tempdir().unwrap();
