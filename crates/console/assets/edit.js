@@ -10,6 +10,17 @@ const NOT_ENTERED = new Set(["apiVersion", "kind", "metadata", "status"]);
 /** Who wrote a field, as far as this page wrote it. */
 const MANAGER = "fieldManager=console";
 
+/** How often a change is tried that the server's own words about the object overtake. */
+const ATTEMPTS = 5;
+/** The version of an object in its YAML. */
+const VERSION = /^(  resourceVersion: ).*$/m;
+
+/** What people have declared of an object, to compare. */
+function declared({ status, metadata, ...rest }) {
+  const { uid, generation, labels, annotations } = metadata;
+  return JSON.stringify([rest, uid, generation, labels, annotations]);
+}
+
 /** Shows the editor of a new object, or of the one that is there. `done` is given what was written. */
 export async function edit(view, { kind, project, name, projects }, done) {
   const path = pathOf(kind, project, name);
@@ -111,15 +122,39 @@ class Editor {
   }
 
   async save(dryRun) {
-    const [type, body] = this.asYaml
-      ? ["application/yaml", this.asYaml.value]
-      : ["application/json", JSON.stringify(this.read())];
     const project = this.projectInput?.value ?? this.project;
     const query = dryRun ? `${MANAGER}&dryRun=All` : MANAGER;
     const path = pathOf(this.kind, project, this.name);
-    const written = await write(this.name ? "PUT" : "POST", `${path}?${query}`, type, body);
+    const send = (version) => write(this.name ? "PUT" : "POST", `${path}?${query}`, ...this.entered(version));
+    const written = await this.unlessDeclared(path, send);
     if (dryRun) fill(this.trouble, el("p", { className: "well", role: "status" }, "The server would take it as it is."));
     else this.done(written);
+  }
+
+  /** The type and the text of what was entered, as a change of this version of the object. */
+  entered(version) {
+    if (this.asYaml) {
+      const text = this.asYaml.value;
+      return ["application/yaml", version ? text.replace(VERSION, `$1"${version}"`) : text];
+    }
+    const object = this.read();
+    if (version) object.metadata.resourceVersion = version;
+    return ["application/json", JSON.stringify(object)];
+  }
+
+  /** Writes, and writes again when only the status has changed meanwhile: that is nobody's change but the world's. */
+  async unlessDeclared(path, send) {
+    let version = this.current?.metadata.resourceVersion;
+    for (let left = ATTEMPTS; ; left -= 1) {
+      try {
+        return await send(version);
+      } catch (error) {
+        if (error.reason !== "Conflict" || !this.current || left === 1) throw error;
+        const now = await get(path);
+        if (declared(now) !== declared(this.current)) throw error;
+        version = now.metadata.resourceVersion;
+      }
+    }
   }
 
   /** Says what went wrong, at the fields that it is about. */

@@ -26,8 +26,8 @@ page.on("console", (message) => {
 const asked = [];
 page.on("request", (request) => asked.push(new URL(request.url()).origin));
 
-const api = async (method, path, body) => {
-  const answer = await fetch(url + path, { method, headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+const api = async (method, path, body, type = "application/json") => {
+  const answer = await fetch(url + path, { method, headers: { "content-type": type }, body: JSON.stringify(body) });
   assert.ok(answer.ok, `${method} ${path}: ${await answer.clone().text()}`);
   return answer.json();
 };
@@ -93,6 +93,8 @@ const checks = {
     const edit = `${url}/console/#${WORKLOADS}/changed?edit`;
     await page.goto(edit);
     await page.locator("[data-path='spec.restartPolicy']").selectOption("never");
+    // What the server says of it in between is no change of somebody's.
+    await api("PATCH", `${WORKLOADS}/changed/status`, { status: { message: "told meanwhile" } }, "application/merge-patch+json");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByRole("heading", { name: "changed", exact: true }).waitFor();
     const { metadata, spec } = await api("GET", `${WORKLOADS}/changed`);
