@@ -100,6 +100,9 @@ impl Fleet {
             assignments,
         };
         let stop = tasks.stop_token();
+        let (calm, until) = (fleet.assignments.calm().clone(), stop.clone());
+        let watching = async move { calm.watch(until).await };
+        tasks.spawn("fleet-calm", OnEnd::StopAll, watching);
         tasks.spawn("fleet-instances", OnEnd::StopAll, instances.run(stop.clone()));
         tasks.spawn("fleet-attachments", OnEnd::StopAll, attachments.run(stop.clone()));
         tasks.spawn("fleet-workloads", OnEnd::StopAll, workloads.run(stop.clone()));

@@ -19,11 +19,14 @@ pub async fn one_change(folder: &Path) -> anyhow::Result<()> {
     for (others, peer) in [(0, "0.4"), (1000, "96"), (5000, "545")] {
         let server = Server::start(&folder.join(others.to_string())).await?;
         let agents = Agents::connect_light(&server.url, 10).await?;
+        let mut running = Running::watch(&server).await?;
         let filler = (0..others).map(|n| workload(&format!("other-{n}"), &name(1 + n % 9), 0));
         apply_all(&server, filler.collect(), Way::Stream).await?;
         let mut client = server.clients(1).await?.remove(0);
         client.apply(workload("changed", &name(0), 0)).await?;
         agents.board.until(|board| &board.delivered, others + 1).await;
+        // The others have to be at rest: what they report is stored after they were handed out.
+        running.until(others + 1).await?;
         let mut times = Vec::new();
         for version in 1..=CHANGES {
             let seen = agents.board.delivered.load(Ordering::SeqCst);

@@ -1,5 +1,6 @@
 //! Which copies each agent should run, and telling it; and how far the workloads have come that its
 //! copies wait for.
+use super::calm::Calm;
 use super::dependents::{Dependents, needed};
 use super::files::Due;
 use super::volumes;
@@ -27,6 +28,7 @@ pub struct Assignments {
     /// Copies whose files have to be handed out.
     due: Arc<Due>,
     attachments: Arc<View<VolumeAttachment>>,
+    calm: Arc<Calm>,
     index: Mutex<Index>,
 }
 
@@ -54,13 +56,18 @@ impl Assignments {
         workloads: Arc<View<Workload>>,
         attachments: Arc<View<VolumeAttachment>>,
     ) -> Self {
-        let (due, index) = (Arc::default(), Mutex::default());
-        Self { senders, workloads, due, attachments, index }
+        let (due, calm, index) = (Arc::default(), Arc::default(), Mutex::default());
+        Self { senders, workloads, due, attachments, calm, index }
     }
 
     /// The copies whose files have to be handed out.
     pub fn due(&self) -> &Arc<Due> {
         &self.due
+    }
+
+    /// Whether copies are handed out by the dozen just now.
+    pub fn calm(&self) -> &Arc<Calm> {
+        &self.calm
     }
 
     /// A secret changed: the files of those who name it may have, in every project where it is or was shared.
@@ -105,6 +112,10 @@ impl Assignments {
             Some(_) | None => None,
         });
         with_files.for_each(|id| self.due.add(id));
+        let copies = messages
+            .iter()
+            .filter(|addressed| matches!(addressed.message.message, Some(Message::Assign(_))));
+        self.calm.handed_out(copies.count());
         messages.extend(states);
         self.senders.send(messages);
     }

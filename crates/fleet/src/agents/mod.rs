@@ -1,5 +1,6 @@
 //! The agents' side of the fleet: connections, assignments, states, nodes.
 pub mod assignments;
+mod calm;
 pub mod connection;
 mod dependents;
 pub mod execs;

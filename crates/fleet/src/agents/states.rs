@@ -35,10 +35,12 @@ impl States {
         Ok(Self { instances: hub.resources()?, assignments, telling })
     }
 
-    /// Takes in what an agent says. It may speak of its own copies only. Returns when everything is
+    /// Takes in what an agent says, when the server is not busy handing copies out. An agent may speak of
+    /// its own copies only. Returns when everything is
     /// stored, so that a later word about a copy never overtakes an earlier one; an error means that
     /// something is not stored yet, and that all of it has to be taken in again.
     pub async fn take(&self, agent: &str, states: &InstanceStates) -> Result<(), Error> {
+        self.assignments.calm().settled().await;
         let said = self.of_its_own(agent, states);
         let writes: Vec<_> = said.iter().map(Said::write).collect();
         let outcomes = writes::all(&self.instances, &writes).await;
