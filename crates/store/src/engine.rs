@@ -15,6 +15,20 @@ use crate::{
 /// Changes in the order of their commits, for as long as the consumer wants them.
 pub type Watch = BoxStream<'static, Result<Batch, Error>>;
 
+/// Is given commits in their order, by the one who commits, who waits for it. With an error it wants no more.
+pub type Follower = Arc<dyn Fn(Vec<Batch>) -> Result<(), Error> + Send + Sync>;
+
+/// What came of a wish to follow, see [`Engine::follow`].
+pub enum Following {
+    /// Every commit is given from now on. The watch has no commits but says, as watches do, with which error it
+    /// ended; without it nothing is given any more.
+    On(Watch),
+    /// That revision is too far back: a watch leads nearer.
+    Behind,
+    /// It has to be watched.
+    Never,
+}
+
 /// What one commit changed under the watched prefix, never a part of it. Without changes it is a
 /// bookmark: nothing else happened under the prefix up to this revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,6 +143,12 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// [`Error::Compacted`] the consumer lists again. Buffers nothing without bound for a slow
     /// consumer.
     async fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, Error>;
+
+    /// Like [`Engine::watch`], but each commit is given to the follower before it is acknowledged, and
+    /// before [`Engine::current`] says that it is there. Only for an engine that commits in this process.
+    fn follow(&self, _prefix: &str, _after: Revision, _follower: Follower) -> Following {
+        Following::Never
+    }
 
     /// Forgets the history before `up_to`: lists and watches from `up_to` on keep working, older
     /// ones get [`Error::Compacted`]. Current values are not touched.

@@ -34,7 +34,7 @@ mod store;
 
 pub use backup::{Backup, backup, inspect_backup, restore};
 pub use embedded::{EmbeddedOptions, open_embedded};
-pub use engine::{Batch, Change, Engine, ListRequest, Listing, Watch};
+pub use engine::{Batch, Change, Engine, Follower, Following, ListRequest, Listing, Watch};
 pub use error::{Error, OpenError};
 #[cfg(feature = "etcd")]
 pub use etcd::{EtcdOptions, open_etcd};

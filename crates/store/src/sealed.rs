@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 
 use crate::{
-    engine::{Batch, Change, Engine, ListRequest, Listing, Watch},
+    engine::{Batch, Change, Engine, Follower, Following, ListRequest, Listing, Watch},
     error::Error,
     lease::Lease,
     model::{Entry, Incarnation, Op, Revision},
@@ -105,6 +105,15 @@ impl Engine for Sealed {
         let sealing = Arc::clone(&self.sealing);
         let watch = self.inner.watch(prefix, after).await?;
         Ok(watch.map(move |batch| batch.and_then(|batch| opened(&*sealing, batch))).boxed())
+    }
+
+    fn follow(&self, prefix: &str, after: Revision, follower: Follower) -> Following {
+        let sealing = Arc::clone(&self.sealing);
+        let opening = move |batches: Vec<Batch>| {
+            let batches = batches.into_iter().map(|batch| opened(&*sealing, batch));
+            follower(batches.collect::<Result<_, _>>()?)
+        };
+        self.inner.follow(prefix, after, Arc::new(opening))
     }
 
     async fn compact(&self, up_to: Revision) -> Result<(), Error> {

@@ -2,7 +2,8 @@
 use super::reading::gauge;
 use async_trait::async_trait;
 use orrery_store::{
-    Engine, Entry, Error, Incarnation, Lease, ListRequest, Listing, Op, Revision, Store, Watch,
+    Engine, Entry, Error, Follower, Following, Incarnation, Lease, ListRequest, Listing, Op,
+    Revision, Store, Watch,
 };
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -127,6 +128,10 @@ impl Engine for Measured {
 
     async fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, Error> {
         self.inner.watch(prefix, after).await
+    }
+
+    fn follow(&self, prefix: &str, after: Revision, follower: Follower) -> Following {
+        self.inner.follow(prefix, after, follower)
     }
 
     async fn compact(&self, up_to: Revision) -> Result<(), Error> {

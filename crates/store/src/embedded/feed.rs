@@ -1,4 +1,5 @@
-//! From the committer to watchers: recent commits from memory, older ones from the log.
+//! From the committer to followers and watchers: to followers before anybody knows of a commit, to watchers
+//! afterwards; recent commits from memory, older ones from the log.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -6,9 +7,9 @@ use futures::{StreamExt, stream};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::{Shared, closed, options::count, reader};
+use super::{Shared, closed, followers::Followers, options::count, reader};
 use crate::{
-    engine::{Batch, Change, Watch},
+    engine::{Batch, Change, Follower, Watch},
     error::Error,
     model::Revision,
 };
@@ -25,6 +26,8 @@ const REPLAY: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct Feed {
+    /// Locked before `recent`, and for as long as commits are handed on.
+    followers: Mutex<Followers>,
     recent: Mutex<Recent>,
     /// The last durable commit; `None` once closed.
     head: watch::Sender<Option<Revision>>,
@@ -42,7 +45,8 @@ struct Recent {
 impl Feed {
     pub fn new(head: Revision) -> Self {
         let recent = Recent { batches: VecDeque::new(), bytes: 0, floor: head, head };
-        Self { recent: Mutex::new(recent), head: watch::Sender::new(Some(head)) }
+        let (followers, recent) = (Mutex::default(), Mutex::new(recent));
+        Self { followers, recent, head: watch::Sender::new(Some(head)) }
     }
 
     pub fn head(&self) -> Revision {
@@ -51,12 +55,15 @@ impl Feed {
 
     /// Called by the committer alone, with commits that are durable, in order.
     pub fn publish(&self, batches: Vec<Arc<Batch>>) {
+        let mut followers = self.followers.lock();
+        followers.give(&batches);
         let mut recent = self.recent.lock();
         for batch in batches {
             recent.push(batch);
         }
         let head = recent.head;
         drop(recent);
+        drop(followers);
         self.head.send_if_modified(|open| match open {
             Some(open) => {
                 *open = head;
@@ -66,8 +73,32 @@ impl Feed {
         });
     }
 
+    /// Gives every commit after `after` to the follower from now on; `None` if one of them is only in the log.
+    pub fn follow(
+        shared: &Arc<Shared>,
+        prefix: &str,
+        after: Revision,
+        follower: Follower,
+    ) -> Option<Watch> {
+        let mut followers = shared.feed.followers.lock();
+        let missed = shared.feed.after(after)?;
+        let (id, ended) = followers.add(prefix, follower, &missed);
+        let place = Place { shared: Arc::clone(shared), id };
+        let end = async move {
+            let _place = place;
+            Err(ended.await.unwrap_or_else(|_| closed()))
+        };
+        Some(stream::once(end).boxed())
+    }
+
     pub fn close(&self) {
+        *self.followers.lock() = Followers::default();
         self.head.send_replace(None);
+    }
+
+    #[cfg(test)]
+    pub fn followers(&self) -> usize {
+        self.followers.lock().len()
     }
 
     /// What follows `after` in memory; `None` if part of it is only in the log.
@@ -100,6 +131,18 @@ fn bytes(batch: &Batch) -> usize {
         Change::Delete { key, .. } => key.len(),
     };
     batch.changes.iter().map(size).sum()
+}
+
+/// A follower is one for as long as this is there.
+struct Place {
+    shared: Arc<Shared>,
+    id: u64,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.shared.feed.followers.lock().remove(self.id);
+    }
 }
 
 /// Where one watcher is.

@@ -23,6 +23,7 @@ mod committer;
 mod compaction;
 mod directory;
 mod feed;
+mod followers;
 mod format;
 mod journal;
 mod options;
@@ -56,7 +57,7 @@ use self::{
 };
 pub(crate) use self::{directory::sync_directory, restore::Restoring};
 use crate::{
-    engine::{Engine, ListRequest, Listing, Watch},
+    engine::{Engine, Follower, Following, ListRequest, Listing, Watch},
     error::{Error, OpenError},
     judge,
     lease::{Lease, LocalLeases},
@@ -223,6 +224,13 @@ impl Engine for Embedded {
             return Err(Error::FutureRevision { requested: after, current });
         }
         Ok(Cursor::new(Arc::clone(&self.shared), prefix, after).into_watch())
+    }
+
+    fn follow(&self, prefix: &str, after: Revision, follower: Follower) -> Following {
+        if self.shared.tables.read().is_none() || self.shared.feed.head() < after {
+            return Following::Never;
+        }
+        Feed::follow(&self.shared, prefix, after, follower).map_or(Following::Behind, Following::On)
     }
 
     async fn compact(&self, up_to: Revision) -> Result<(), Error> {

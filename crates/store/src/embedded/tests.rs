@@ -5,10 +5,14 @@ use std::sync::Arc;
 use fjall::Readable;
 use futures::StreamExt;
 
+use parking_lot::Mutex;
+
 use super::{Embedded, EmbeddedOptions};
 use crate::{
-    engine::Engine,
+    engine::{Batch, Engine, Follower, Following, Watch},
+    error::Error,
     model::{Op, Revision},
+    store::{Store, StoreOptions},
 };
 
 async fn open(path: &std::path::Path) -> Arc<Embedded> {
@@ -37,6 +41,97 @@ async fn a_watcher_far_behind_reads_the_log() {
         .await;
     assert_eq!(seen, expected);
     assert!(1000 < engine.stats().replayed, "the log was read");
+}
+
+/// A follower, and the revisions that it was given.
+fn noting() -> (Follower, Arc<Mutex<Vec<Revision>>>) {
+    let given: Arc<Mutex<Vec<Revision>>> = Arc::default();
+    let noted = Arc::clone(&given);
+    let follower = move |batches: Vec<Batch>| {
+        noted.lock().extend(batches.iter().map(|batch| batch.revision));
+        Ok(())
+    };
+    (Arc::new(follower), given)
+}
+
+#[track_caller]
+fn on(following: Following) -> Watch {
+    match following {
+        Following::On(watch) => watch,
+        Following::Behind => panic!("it is too far behind"),
+        Following::Never => panic!("it cannot be followed"),
+    }
+}
+
+/// Also where it begins while others commit: nothing is left out, nothing comes twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn followers_know_of_a_commit_before_it_is_acknowledged() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let engine = open(directory.path()).await;
+    let (follower, given) = noting();
+    let commits = |writer: u32, watched: bool| {
+        let (engine, given) = (Arc::clone(&engine), Arc::clone(&given));
+        tokio::spawn(async move {
+            for number in 0..100 {
+                let op = Op::create(format!("k/{writer}/{number}"), "v");
+                let revision = engine.commit(vec![op]).await.expect("it is new");
+                assert!(!watched || given.lock().contains(&revision), "{revision} is not known");
+            }
+        })
+    };
+    let before: Vec<_> = (0..4).map(|writer| commits(writer, false)).collect();
+    let after = engine.current("k/").await.expect("it answers");
+    let watch = on(engine.follow("k/", after, follower));
+    let since: Vec<_> = (4..8).map(|writer| commits(writer, true)).collect();
+    for writer in before.into_iter().chain(since) {
+        writer.await.expect("its commits were known");
+    }
+    let last = engine.current("k/").await.expect("it answers");
+    let expected: Vec<_> = (after.0 + 1..=last.0).map(Revision).collect();
+    assert_eq!(*given.lock(), expected);
+    drop(watch);
+    engine.commit(vec![Op::create("k/last", "v")]).await.expect("it is new");
+    assert_eq!(given.lock().len(), expected.len(), "nobody follows any more");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn followers_are_told_why_it_ends() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let engine = open(directory.path()).await;
+    let current = engine.current("").await.expect("it answers");
+    let refusing: Follower = Arc::new(|_| Err(Error::invalid("no more")));
+    let mut refused = on(engine.follow("", current, refusing));
+    let mut closed = on(engine.follow("", current, noting().0));
+    engine.commit(vec![Op::create("k", "v")]).await.expect("a follower's trouble is its own");
+    assert_eq!(refused.next().await, Some(Err(Error::invalid("no more"))));
+    assert_eq!(engine.shared.feed.followers(), 1, "the other goes on");
+    let late = engine.follow("", current, Arc::new(|_| Err(Error::invalid("nothing at all"))));
+    assert_eq!(on(late).next().await, Some(Err(Error::invalid("nothing at all"))));
+    engine.close().await;
+    assert!(matches!(closed.next().await, Some(Err(Error::Unavailable { .. }))));
+    assert!(matches!(engine.follow("", current, noting().0), Following::Never));
+}
+
+/// A cache that begins with history that only the log has follows once it has read that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cache_follows_when_it_has_caught_up() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let engine = open(directory.path()).await;
+    for number in 0..20 {
+        engine.commit(vec![Op::create(format!("k/{number}"), "v")]).await.expect("it is new");
+    }
+    engine.close().await;
+    let engine = open(directory.path()).await;
+    assert!(matches!(engine.follow("", Revision(5), noting().0), Following::Behind));
+    let store = Store::start(engine.clone(), StoreOptions::default()).await.expect("it starts");
+    for number in 20..1000 {
+        let revision = store.commit(vec![Op::create(format!("k/{number}"), "v")]).await;
+        assert_eq!(store.revision(), revision.expect("it is new"));
+    }
+    assert_eq!(engine.shared.feed.followers(), 1);
+    store.watch("k/", Revision(5)).expect("history goes back before the start");
+    store.stop().await;
+    assert_eq!(engine.shared.feed.followers(), 0);
 }
 
 /// How many rows each table has.

@@ -1,4 +1,7 @@
-//! The one task that writes the cache: it follows the engine's watch and resumes it when it ends.
+//! How commits come into the cache.
+//!
+//! An engine of this process gives them before it acknowledges them, so that whoever committed finds its commit
+//! here; nobody is woken for that. Any other engine is watched by a task, which resumes the watch when it ends.
 
 use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
@@ -7,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Shared, StoreOptions, load};
 use crate::{
-    engine::{Batch, Engine, Watch},
+    engine::{Batch, Engine, Follower, Following, Watch},
     error::Error,
     model::Revision,
 };
@@ -48,10 +51,11 @@ impl Feed {
         let (mut pause, mut told) = (PAUSE_SHORTEST, None);
         loop {
             let before = self.applied();
-            let error = match self.engine.watch(&self.options.prefix, before).await {
-                Ok(watch) => self.consume(watch).await,
-                Err(error) => error,
+            let error = match self.open(before).await {
+                Ok(Opened { watch, behind }) => self.consume(watch, behind).await,
+                Err(error) => Some(error),
             };
+            let Some(error) = error else { continue };
             if self.applied() != before {
                 (pause, told) = (PAUSE_SHORTEST, None);
             }
@@ -64,26 +68,43 @@ impl Feed {
         }
     }
 
-    async fn consume(&self, watch: Watch) -> Error {
+    async fn open(&self, after: Revision) -> Result<Opened, Error> {
+        let prefix = &self.options.prefix;
+        let behind = match self.engine.follow(prefix, after, self.follower()) {
+            Following::On(watch) => return Ok(Opened { watch, behind: false }),
+            Following::Behind => true,
+            Following::Never => false,
+        };
+        Ok(Opened { watch: self.engine.watch(prefix, after).await?, behind })
+    }
+
+    fn follower(&self) -> Follower {
+        let shared = Arc::clone(&self.shared);
+        Arc::new(move |batches| {
+            shared.take(batches);
+            Ok(())
+        })
+    }
+
+    /// Takes in what a watch brings until it ends, and says why; or until the engine can be followed instead.
+    async fn consume(&self, watch: Watch, behind: bool) -> Option<Error> {
         let mut chunks = watch.ready_chunks(BATCHES_PER_LOCK);
         while let Some(chunk) = chunks.next().await {
             let (batches, error) = split(chunk);
-            self.apply(batches);
-            if let Some(error) = error {
+            self.shared.take(batches);
+            if error.is_some() {
                 return error;
             }
+            if behind && self.caught_up().await {
+                return None;
+            }
         }
-        Error::Unreachable { reason: "the watch ended".to_owned() }
+        Some(Error::Unreachable { reason: "the watch ended".to_owned() })
     }
 
-    fn apply(&self, batches: Vec<Batch>) {
-        let mut state = self.shared.state.write();
-        for batch in batches {
-            state.apply(batch);
-        }
-        let revision = state.revision();
-        drop(state);
-        self.shared.applied.send_replace(revision);
+    async fn caught_up(&self) -> bool {
+        let current = self.engine.current(&self.options.prefix).await;
+        current.is_ok_and(|current| current <= self.applied())
     }
 
     /// Whether to open the watch again after this error, and what kept it from being open.
@@ -130,6 +151,27 @@ fn tell(told: &mut Option<Error>, trouble: Option<Error>) {
         tracing::error!(%error, "the cache cannot follow the store, and tries until it can");
     }
     *told = trouble.or(told.take());
+}
+
+/// A way by which commits come.
+struct Opened {
+    watch: Watch,
+    /// Whether the engine can be followed once the watch has led near enough.
+    behind: bool,
+}
+
+impl Shared {
+    /// Takes in commits that follow on those before.
+    fn take(&self, batches: Vec<Batch>) {
+        let mut batches = batches.into_iter();
+        while 0 < batches.len() {
+            let mut state = self.state.write();
+            batches.by_ref().take(BATCHES_PER_LOCK).for_each(|batch| state.apply(batch));
+            let revision = state.revision();
+            drop(state);
+            self.applied.send_replace(revision);
+        }
+    }
 }
 
 fn split(chunk: Vec<Result<Batch, Error>>) -> (Vec<Batch>, Option<Error>) {

@@ -1,0 +1,77 @@
+//! Those who hear of commits before anybody else.
+
+use std::{fmt, sync::Arc};
+
+use tokio::sync::oneshot;
+
+use crate::{
+    engine::{Batch, Follower},
+    error::Error,
+};
+
+#[derive(Debug, Default)]
+pub(super) struct Followers {
+    all: Vec<Following>,
+    /// How many there ever were.
+    count: u64,
+}
+
+struct Following {
+    id: u64,
+    prefix: Box<str>,
+    follower: Follower,
+    /// Taken when the follower wants no more.
+    end: Option<oneshot::Sender<Error>>,
+}
+
+impl fmt::Debug for Following {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Following").field("prefix", &self.prefix).finish_non_exhaustive()
+    }
+}
+
+impl Followers {
+    /// Adds one, and gives it what it has missed; why it ends comes with the receiver.
+    pub fn add(
+        &mut self,
+        prefix: &str,
+        follower: Follower,
+        missed: &[Arc<Batch>],
+    ) -> (u64, oneshot::Receiver<Error>) {
+        let (end, ended) = oneshot::channel();
+        self.count += 1;
+        let id = self.count;
+        let mut new = Following { id, prefix: prefix.into(), follower, end: Some(end) };
+        if missed.is_empty() || new.take(missed) {
+            self.all.push(new);
+        }
+        (id, ended)
+    }
+
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub fn remove(&mut self, id: u64) {
+        self.all.retain(|following| following.id != id);
+    }
+
+    /// Gives commits that are durable to all.
+    pub fn give(&mut self, batches: &[Arc<Batch>]) {
+        self.all.retain_mut(|following| following.take(batches));
+    }
+}
+
+impl Following {
+    /// Whether it wants more.
+    fn take(&mut self, batches: &[Arc<Batch>]) -> bool {
+        let inside = batches.iter().map(|batch| batch.filtered(&self.prefix)).collect();
+        let Err(error) = (self.follower)(inside) else { return true };
+        if let Some(end) = self.end.take() {
+            // Nobody waits for it any more if it is about to be removed.
+            let _ = end.send(error);
+        }
+        false
+    }
+}
