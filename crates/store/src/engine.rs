@@ -15,8 +15,14 @@ use crate::{
 /// Changes in the order of their commits, for as long as the consumer wants them.
 pub type Watch = BoxStream<'static, Result<Batch, Error>>;
 
-/// Is given commits in their order, by the one who commits, who waits for it. With an error it wants no more.
-pub type Follower = Arc<dyn Fn(Vec<Batch>) -> Result<(), Error> + Send + Sync>;
+/// Is given commits in their order, by the one who commits, who waits for it.
+pub trait Follower: Send + Sync + 'static {
+    /// Commits that are durable and that nobody knows of yet. With an error it wants no more.
+    fn take(&self, batches: Vec<Batch>) -> Result<(), Error>;
+
+    /// What was taken is acknowledged: whoever committed knows first, and others may be told.
+    fn acknowledged(&self);
+}
 
 /// What came of a wish to follow, see [`Engine::follow`].
 pub enum Following {
@@ -146,7 +152,7 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
 
     /// Like [`Engine::watch`], but each commit is given to the follower before it is acknowledged, and
     /// before [`Engine::current`] says that it is there. Only for an engine that commits in this process.
-    fn follow(&self, _prefix: &str, _after: Revision, _follower: Follower) -> Following {
+    fn follow(&self, _prefix: &str, _after: Revision, _follower: Arc<dyn Follower>) -> Following {
         Following::Never
     }
 

@@ -55,6 +55,23 @@ fn opened(sealing: &dyn Sealing, batch: Batch) -> Result<Batch, Error> {
     Ok(Batch { revision: batch.revision, changes: changes.collect::<Result<_, _>>()? })
 }
 
+/// Opens what its follower is given.
+struct Opening {
+    sealing: Arc<dyn Sealing>,
+    follower: Arc<dyn Follower>,
+}
+
+impl Follower for Opening {
+    fn take(&self, batches: Vec<Batch>) -> Result<(), Error> {
+        let batches = batches.into_iter().map(|batch| opened(&*self.sealing, batch));
+        self.follower.take(batches.collect::<Result<_, _>>()?)
+    }
+
+    fn acknowledged(&self) {
+        self.follower.acknowledged();
+    }
+}
+
 impl Sealed {
     fn seal(&self, op: Op) -> Result<Op, Error> {
         match op {
@@ -107,13 +124,9 @@ impl Engine for Sealed {
         Ok(watch.map(move |batch| batch.and_then(|batch| opened(&*sealing, batch))).boxed())
     }
 
-    fn follow(&self, prefix: &str, after: Revision, follower: Follower) -> Following {
+    fn follow(&self, prefix: &str, after: Revision, follower: Arc<dyn Follower>) -> Following {
         let sealing = Arc::clone(&self.sealing);
-        let opening = move |batches: Vec<Batch>| {
-            let batches = batches.into_iter().map(|batch| opened(&*sealing, batch));
-            follower(batches.collect::<Result<_, _>>()?)
-        };
-        self.inner.follow(prefix, after, Arc::new(opening))
+        self.inner.follow(prefix, after, Arc::new(Opening { sealing, follower }))
     }
 
     async fn compact(&self, up_to: Revision) -> Result<(), Error> {

@@ -130,7 +130,7 @@ impl Engine for Measured {
         self.inner.watch(prefix, after).await
     }
 
-    fn follow(&self, prefix: &str, after: Revision, follower: Follower) -> Following {
+    fn follow(&self, prefix: &str, after: Revision, follower: Arc<dyn Follower>) -> Following {
         self.inner.follow(prefix, after, follower)
     }
 

@@ -97,6 +97,7 @@ impl Committer {
             let _ = request.answer.send(answer);
         }
         if before != self.head {
+            self.shared.feed.tell();
             self.note();
         }
     }

@@ -1,4 +1,4 @@
-//! From the committer to followers and watchers: to followers before anybody knows of a commit, to watchers
+//! From the committer to followers and watchers: to followers before a commit is acknowledged, to watchers
 //! afterwards; recent commits from memory, older ones from the log.
 
 use std::{collections::VecDeque, sync::Arc};
@@ -53,7 +53,7 @@ impl Feed {
         self.recent.lock().head
     }
 
-    /// Called by the committer alone, with commits that are durable, in order.
+    /// Called by the committer alone, with commits that are durable, in order, before it acknowledges them.
     pub fn publish(&self, batches: Vec<Arc<Batch>>) {
         let mut followers = self.followers.lock();
         followers.give(&batches);
@@ -61,9 +61,12 @@ impl Feed {
         for batch in batches {
             recent.push(batch);
         }
-        let head = recent.head;
-        drop(recent);
-        drop(followers);
+    }
+
+    /// Called by the committer when what was published is acknowledged.
+    pub fn tell(&self) {
+        self.followers.lock().tell();
+        let head = self.head();
         self.head.send_if_modified(|open| match open {
             Some(open) => {
                 *open = head;
@@ -78,7 +81,7 @@ impl Feed {
         shared: &Arc<Shared>,
         prefix: &str,
         after: Revision,
-        follower: Follower,
+        follower: Arc<dyn Follower>,
     ) -> Option<Watch> {
         let mut followers = shared.feed.followers.lock();
         let missed = shared.feed.after(after)?;

@@ -19,7 +19,7 @@ pub(super) struct Followers {
 struct Following {
     id: u64,
     prefix: Box<str>,
-    follower: Follower,
+    follower: Arc<dyn Follower>,
     /// Taken when the follower wants no more.
     end: Option<oneshot::Sender<Error>>,
 }
@@ -35,14 +35,17 @@ impl Followers {
     pub fn add(
         &mut self,
         prefix: &str,
-        follower: Follower,
+        follower: Arc<dyn Follower>,
         missed: &[Arc<Batch>],
     ) -> (u64, oneshot::Receiver<Error>) {
         let (end, ended) = oneshot::channel();
         self.count += 1;
         let id = self.count;
         let mut new = Following { id, prefix: prefix.into(), follower, end: Some(end) };
-        if missed.is_empty() || new.take(missed) {
+        if missed.is_empty() {
+            self.all.push(new);
+        } else if new.take(missed) {
+            new.follower.acknowledged();
             self.all.push(new);
         }
         (id, ended)
@@ -61,13 +64,18 @@ impl Followers {
     pub fn give(&mut self, batches: &[Arc<Batch>]) {
         self.all.retain_mut(|following| following.take(batches));
     }
+
+    /// What was given is acknowledged.
+    pub fn tell(&self) {
+        self.all.iter().for_each(|following| following.follower.acknowledged());
+    }
 }
 
 impl Following {
     /// Whether it wants more.
     fn take(&mut self, batches: &[Arc<Batch>]) -> bool {
         let inside = batches.iter().map(|batch| batch.filtered(&self.prefix)).collect();
-        let Err(error) = (self.follower)(inside) else { return true };
+        let Err(error) = self.follower.take(inside) else { return true };
         if let Some(end) = self.end.take() {
             // Nobody waits for it any more if it is about to be removed.
             let _ = end.send(error);

@@ -226,7 +226,7 @@ impl Engine for Embedded {
         Ok(Cursor::new(Arc::clone(&self.shared), prefix, after).into_watch())
     }
 
-    fn follow(&self, prefix: &str, after: Revision, follower: Follower) -> Following {
+    fn follow(&self, prefix: &str, after: Revision, follower: Arc<dyn Follower>) -> Following {
         if self.shared.tables.read().is_none() || self.shared.feed.head() < after {
             return Following::Never;
         }

@@ -1,6 +1,9 @@
 //! The engine from inside: catching up from the log, compaction to the last row.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use fjall::Readable;
 use futures::StreamExt;
@@ -43,15 +46,33 @@ async fn a_watcher_far_behind_reads_the_log() {
     assert!(1000 < engine.stats().replayed, "the log was read");
 }
 
-/// A follower, and the revisions that it was given.
-fn noting() -> (Follower, Arc<Mutex<Vec<Revision>>>) {
-    let given: Arc<Mutex<Vec<Revision>>> = Arc::default();
-    let noted = Arc::clone(&given);
-    let follower = move |batches: Vec<Batch>| {
-        noted.lock().extend(batches.iter().map(|batch| batch.revision));
+/// Notes what it is given, and what of it is acknowledged.
+#[derive(Default)]
+struct Noting {
+    given: Mutex<Vec<Revision>>,
+    acknowledged: AtomicUsize,
+}
+
+impl Follower for Noting {
+    fn take(&self, batches: Vec<Batch>) -> Result<(), Error> {
+        self.given.lock().extend(batches.iter().map(|batch| batch.revision));
         Ok(())
-    };
-    (Arc::new(follower), given)
+    }
+
+    fn acknowledged(&self) {
+        self.acknowledged.store(self.given.lock().len(), Ordering::SeqCst);
+    }
+}
+
+/// Wants nothing at all.
+struct Refusing;
+
+impl Follower for Refusing {
+    fn take(&self, _batches: Vec<Batch>) -> Result<(), Error> {
+        Err(Error::invalid("no more"))
+    }
+
+    fn acknowledged(&self) {}
 }
 
 #[track_caller]
@@ -68,30 +89,36 @@ fn on(following: Following) -> Watch {
 async fn followers_know_of_a_commit_before_it_is_acknowledged() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let engine = open(directory.path()).await;
-    let (follower, given) = noting();
+    let follower = Arc::new(Noting::default());
     let commits = |writer: u32, watched: bool| {
-        let (engine, given) = (Arc::clone(&engine), Arc::clone(&given));
+        let (engine, follower) = (Arc::clone(&engine), Arc::clone(&follower));
         tokio::spawn(async move {
             for number in 0..100 {
                 let op = Op::create(format!("k/{writer}/{number}"), "v");
                 let revision = engine.commit(vec![op]).await.expect("it is new");
-                assert!(!watched || given.lock().contains(&revision), "{revision} is not known");
+                let known = follower.given.lock().contains(&revision);
+                assert!(known || !watched, "{revision} is not known");
             }
         })
     };
     let before: Vec<_> = (0..4).map(|writer| commits(writer, false)).collect();
     let after = engine.current("k/").await.expect("it answers");
-    let watch = on(engine.follow("k/", after, follower));
+    let watch = on(engine.follow("k/", after, follower.clone()));
     let since: Vec<_> = (4..8).map(|writer| commits(writer, true)).collect();
     for writer in before.into_iter().chain(since) {
         writer.await.expect("its commits were known");
     }
     let last = engine.current("k/").await.expect("it answers");
     let expected: Vec<_> = (after.0 + 1..=last.0).map(Revision).collect();
-    assert_eq!(*given.lock(), expected);
+    assert_eq!(*follower.given.lock(), expected);
+    // That comes after the answer, so it may be still on its way.
+    while follower.acknowledged.load(Ordering::SeqCst) < expected.len() {
+        tokio::task::yield_now().await;
+    }
     drop(watch);
     engine.commit(vec![Op::create("k/last", "v")]).await.expect("it is new");
-    assert_eq!(given.lock().len(), expected.len(), "nobody follows any more");
+    let given = follower.given.lock().len();
+    assert_eq!(given, expected.len(), "nobody follows any more");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -99,17 +126,16 @@ async fn followers_are_told_why_it_ends() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let engine = open(directory.path()).await;
     let current = engine.current("").await.expect("it answers");
-    let refusing: Follower = Arc::new(|_| Err(Error::invalid("no more")));
-    let mut refused = on(engine.follow("", current, refusing));
-    let mut closed = on(engine.follow("", current, noting().0));
+    let mut refused = on(engine.follow("", current, Arc::new(Refusing)));
+    let mut closed = on(engine.follow("", current, Arc::new(Noting::default())));
     engine.commit(vec![Op::create("k", "v")]).await.expect("a follower's trouble is its own");
     assert_eq!(refused.next().await, Some(Err(Error::invalid("no more"))));
     assert_eq!(engine.shared.feed.followers(), 1, "the other goes on");
-    let late = engine.follow("", current, Arc::new(|_| Err(Error::invalid("nothing at all"))));
-    assert_eq!(on(late).next().await, Some(Err(Error::invalid("nothing at all"))));
+    let late = engine.follow("", current, Arc::new(Refusing));
+    assert_eq!(on(late).next().await, Some(Err(Error::invalid("no more"))));
     engine.close().await;
     assert!(matches!(closed.next().await, Some(Err(Error::Unavailable { .. }))));
-    assert!(matches!(engine.follow("", current, noting().0), Following::Never));
+    assert!(matches!(engine.follow("", current, Arc::new(Refusing)), Following::Never));
 }
 
 /// A cache that begins with history that only the log has follows once it has read that.
@@ -122,7 +148,7 @@ async fn a_cache_follows_when_it_has_caught_up() {
     }
     engine.close().await;
     let engine = open(directory.path()).await;
-    assert!(matches!(engine.follow("", Revision(5), noting().0), Following::Behind));
+    assert!(matches!(engine.follow("", Revision(5), Arc::new(Refusing)), Following::Behind));
     let store = Store::start(engine.clone(), StoreOptions::default()).await.expect("it starts");
     for number in 20..1000 {
         let revision = store.commit(vec![Op::create(format!("k/{number}"), "v")]).await;

@@ -70,7 +70,7 @@ impl Feed {
 
     async fn open(&self, after: Revision) -> Result<Opened, Error> {
         let prefix = &self.options.prefix;
-        let behind = match self.engine.follow(prefix, after, self.follower()) {
+        let behind = match self.engine.follow(prefix, after, Arc::clone(&self.shared) as _) {
             Following::On(watch) => return Ok(Opened { watch, behind: false }),
             Following::Behind => true,
             Following::Never => false,
@@ -78,20 +78,13 @@ impl Feed {
         Ok(Opened { watch: self.engine.watch(prefix, after).await?, behind })
     }
 
-    fn follower(&self) -> Follower {
-        let shared = Arc::clone(&self.shared);
-        Arc::new(move |batches| {
-            shared.take(batches);
-            Ok(())
-        })
-    }
-
     /// Takes in what a watch brings until it ends, and says why; or until the engine can be followed instead.
     async fn consume(&self, watch: Watch, behind: bool) -> Option<Error> {
         let mut chunks = watch.ready_chunks(BATCHES_PER_LOCK);
         while let Some(chunk) = chunks.next().await {
             let (batches, error) = split(chunk);
-            self.shared.take(batches);
+            self.shared.apply(batches);
+            self.shared.tell();
             if error.is_some() {
                 return error;
             }
@@ -162,7 +155,7 @@ struct Opened {
 
 impl Shared {
     /// Takes in commits that follow on those before.
-    fn take(&self, batches: Vec<Batch>) {
+    fn apply(&self, batches: Vec<Batch>) {
         let mut batches = batches.into_iter();
         while 0 < batches.len() {
             let mut state = self.state.write();
@@ -171,6 +164,23 @@ impl Shared {
             drop(state);
             self.applied.send_replace(revision);
         }
+    }
+
+    /// Wakes the watchers of what was taken in.
+    fn tell(&self) {
+        let moved = self.state.write().moved();
+        moved.iter().for_each(|group| group.wake());
+    }
+}
+
+impl Follower for Shared {
+    fn take(&self, batches: Vec<Batch>) -> Result<(), Error> {
+        self.apply(batches);
+        Ok(())
+    }
+
+    fn acknowledged(&self) {
+        self.tell();
     }
 }
 

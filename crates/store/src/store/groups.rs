@@ -67,11 +67,9 @@ impl Group {
         let mut queue = self.queue.lock();
         queue.trim(floor);
         queue.batches.push_back(batch);
-        drop(queue);
-        self.wake();
     }
 
-    fn wake(&self) {
+    pub fn wake(&self) {
         self.moved.send_modify(|moved| *moved += 1);
     }
 }
@@ -102,6 +100,8 @@ fn filter(batch: &Arc<EventBatch>, prefix: &str) -> Option<Arc<EventBatch>> {
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     by_length: BTreeMap<usize, HashMap<Box<str>, Weak<Group>>>,
+    /// Those with something new that their watchers were not told of yet.
+    moved: Vec<Arc<Group>>,
 }
 
 impl Groups {
@@ -120,12 +120,20 @@ impl Groups {
         group
     }
 
+    /// Gives a commit to the groups that it concerns; see [`Groups::moved`].
     pub fn publish(&mut self, batch: &Arc<EventBatch>, floor: Revision) {
         for group in self.concerned(batch) {
-            if let Some(part) = filter(batch, &group.prefix) {
-                group.push(part, floor);
+            let Some(part) = filter(batch, &group.prefix) else { continue };
+            group.push(part, floor);
+            if !self.moved.iter().any(|moved| Arc::ptr_eq(moved, &group)) {
+                self.moved.push(group);
             }
         }
+    }
+
+    /// The groups to wake, for what was published since the last call.
+    pub fn moved(&mut self) -> Vec<Arc<Group>> {
+        std::mem::take(&mut self.moved)
     }
 
     fn concerned(&self, batch: &EventBatch) -> Vec<Arc<Group>> {

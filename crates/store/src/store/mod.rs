@@ -1,9 +1,9 @@
 //! What the rest of the system reads from: current values and recent history in memory.
 //!
 //! ```text
-//!   Engine ── one watch ──▶ feed ──▶ State { entries, history, groups } ──▶ Watcher, Watcher ...
-//!     ▲                                 │
-//!     └────────── commit ── Store ◀─────┘ snapshot in O(1)
+//!   Engine ── follow or one watch ──▶ State { entries, history, groups } ──▶ Watcher, Watcher ...
+//!     ▲                                   │
+//!     └─────────── commit ── Store ◀──────┘ snapshot in O(1)
 //! ```
 //!
 //! Guarantees: a read that starts after a commit was acknowledged anywhere sees it; a commit
@@ -85,7 +85,7 @@ struct Inner {
 #[derive(Debug)]
 struct Shared {
     state: RwLock<State>,
-    /// The revision the state has reached. Written after the state, by the feed alone.
+    /// The revision the state has reached. Written after the state, by whoever writes that.
     applied: watch::Sender<Revision>,
     /// Cancelled when the feed is over, whether stopped or failed.
     ended: CancellationToken,

@@ -94,7 +94,7 @@ impl State {
         }
     }
 
-    /// Takes in one commit and tells the groups it concerns.
+    /// Takes in one commit, and leaves it for the groups it concerns; see [`State::moved`].
     pub fn apply(&mut self, batch: Batch) {
         let Batch { revision, changes } = batch;
         debug_assert!(self.revision < revision || changes.is_empty(), "commits come in order");
@@ -106,6 +106,11 @@ impl State {
         let batch = Arc::new(EventBatch { revision, events });
         self.groups.publish(&batch, self.floor);
         self.remember(batch);
+    }
+
+    /// The groups to wake, for what was taken in since the last call.
+    pub fn moved(&mut self) -> Vec<Arc<Group>> {
+        self.groups.moved()
     }
 
     fn change(&mut self, change: Change) -> Option<Arc<Event>> {
