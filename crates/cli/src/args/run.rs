@@ -117,7 +117,7 @@ pub struct StoreArguments {
 #[derive(Debug, Args)]
 pub struct AgentArguments {
     /// Name of this agent; a Node of this name appears
-    #[arg(long)]
+    #[arg(long, value_parser = node_name)]
     pub name: String,
     /// Server to connect to: http://HOST:PORT or https://HOST:PORT
     #[arg(
@@ -147,6 +147,15 @@ pub struct AgentArguments {
     pub token: Option<String>,
     #[command(flatten)]
     pub tls: Tls,
+}
+
+fn node_name(text: &str) -> Result<String, String> {
+    if !orrery_api::is_name(text) {
+        let rule =
+            "up to 63 lower-case letters, digits and dashes, with a letter or digit at both ends";
+        return Err(format!("a node's name is {rule}"));
+    }
+    Ok(text.to_owned())
 }
 
 fn label(text: &str) -> Result<(String, String), String> {

@@ -77,13 +77,7 @@ pub fn check_version(theirs: &str) -> Result<(), Refusal> {
 }
 
 fn check_name(name: &str) -> Result<(), Refusal> {
-    let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
-    let good = !name.is_empty()
-        && name.len() <= NAME_MAX
-        && name.bytes().all(inner)
-        && !name.starts_with('-')
-        && !name.ends_with('-');
-    if good { Ok(()) } else { Err(Refusal::BadName { name: clip(name) }) }
+    if orrery_api::is_name(name) { Ok(()) } else { Err(Refusal::BadName { name: clip(name) }) }
 }
 
 /// What a peer sent is repeated to it only in part: it may be long.

@@ -2,6 +2,7 @@
 use super::shape::{Grain, get, grain_of, grain_of_entry, item_key};
 use orrery_api::{Element as Type, FieldSchema, MessageId, Schema};
 use prost_reflect::{DynamicMessage, Value};
+use std::collections::HashSet;
 
 /// Lays `declared` over `live`. Fields that it does not set stay, unknown ones among them.
 pub(super) fn merge(schema: &Schema, live: &mut DynamicMessage, declared: &DynamicMessage) {
@@ -53,12 +54,18 @@ fn merge_field(
             }
         }
         (Grain::Keyed(key, id), Value::List(live), Value::List(declared)) => {
+            let mut names = HashSet::new();
             for item in declared {
                 let name = item_key(item, key);
-                match live.iter_mut().find(|live| item_key(live, key) == name) {
-                    Some(live) => merge_item(schema, Type::Message(id), live, item, depth + 1),
+                let known = live.iter().position(|live| item_key(live, key) == name);
+                // What is declared twice stays there twice: validation has to see it.
+                match known.filter(|_| !names.contains(&name)) {
+                    Some(at) => {
+                        merge_item(schema, Type::Message(id), &mut live[at], item, depth + 1);
+                    }
                     None => live.push(item.clone()),
                 }
+                names.insert(name);
             }
         }
         (

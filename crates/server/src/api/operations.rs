@@ -14,11 +14,15 @@ use orrery_hub::{
 use orrery_proto::hub::v1 as wire;
 use orrery_proto::hub::v1::apply_request::Mode;
 use orrery_proto::hub::v1::{apply_response, delete_request};
+use prost::Message as _;
 use std::sync::Arc;
 
 /// Objects in one page when the caller does not say, and at most.
 const PAGE_DEFAULT: usize = 500;
 const PAGE_MAX: usize = 1000;
+/// How many bytes of objects are in one part of a list, unless one alone is larger: clients of gRPC take 4 MiB if
+/// nobody tells them otherwise.
+const PAGE_BYTES_MAX: usize = 3 << 20;
 
 /// What access rules call the versions of an object.
 const VERSIONS: &str = "versions";
@@ -105,7 +109,7 @@ impl HubApi {
             0 => PAGE_DEFAULT,
             limit => PAGE_MAX.min(limit as usize),
         };
-        let options = ListOptions {
+        let mut options = ListOptions {
             project,
             labels,
             fields,
@@ -115,16 +119,24 @@ impl HubApi {
             include_lineage: request.include_lineage,
             include_shared: true,
         };
-        let page = asked.accessor.list_encoded(options).await?;
         let writer = self.writer(&asked.kind, encoding);
-        let items = page.items.iter().map(|item| writer.write(item));
-        Ok(wire::ListResponse {
-            api_version: asked.kind.api_version().to_owned(),
-            kind: asked.kind.list_kind().to_owned(),
-            resource_version: page.revision.to_string(),
-            r#continue: page.continue_from.unwrap_or_default(),
-            items: items.collect::<Result<_, _>>()?,
-        })
+        loop {
+            let page = asked.accessor.list_encoded(options.clone()).await?;
+            let items = page.items.iter().map(|item| writer.write(item));
+            let items: Vec<wire::Resource> = items.collect::<Result<_, _>>()?;
+            let fitting = fitting(&items);
+            if fitting < items.len() {
+                options.limit = fitting;
+                continue;
+            }
+            return Ok(wire::ListResponse {
+                api_version: asked.kind.api_version().to_owned(),
+                kind: asked.kind.list_kind().to_owned(),
+                resource_version: page.revision.to_string(),
+                r#continue: page.continue_from.unwrap_or_default(),
+                items,
+            });
+        }
     }
 
     pub async fn apply(&self, request: wire::ApplyRequest) -> Result<wire::ApplyResponse, Error> {
@@ -349,6 +361,16 @@ fn part(subresource: &str) -> Result<Part, Error> {
         "status" => Ok(Part::Status),
         other => Err(Error::BadRequest(format!("there is no subresource {other:?}"))),
     }
+}
+
+/// How many of these, from the first, are one part of a list.
+fn fitting(items: &[wire::Resource]) -> usize {
+    let mut bytes = 0;
+    let fits = |item: &&wire::Resource| {
+        bytes += item.encoded_len();
+        bytes <= PAGE_BYTES_MAX
+    };
+    items.iter().take_while(fits).count().max(1)
 }
 
 fn parse_revision(text: &str) -> Result<orrery_hub::Revision, Error> {

@@ -117,9 +117,39 @@ fn to_status(error: &Error) -> Status {
         details.set_retry_info(Some(*retry_after));
     }
     if !wire.violations.is_empty() {
-        let violations = wire.violations.into_iter();
-        let violations = violations.map(|v| FieldViolation::new(v.field, v.message));
-        details.set_bad_request(violations.collect::<Vec<_>>());
+        details.set_bad_request(fitting(wire.violations));
     }
-    Status::with_error_details(tonic::Code::from_i32(wire.code), wire.message, details)
+    let message = clip(&wire.message, MESSAGE_MAX);
+    Status::with_error_details(tonic::Code::from_i32(wire.code), message, details)
+}
+
+/// How long the text of an error may be. It goes out twice, percent-encoded and in the details, in a header: clients
+/// take 8 KiB of headers at least, and lose code and text of an error that is longer.
+const MESSAGE_MAX: usize = 1024;
+/// How many bytes of fields and what is wrong with them go with it.
+const VIOLATIONS_MAX: usize = 2048;
+
+/// As many violations as fit; the last one says how many are missing.
+fn fitting(violations: Vec<wire::Violation>) -> Vec<FieldViolation> {
+    let (all, mut room) = (violations.len(), VIOLATIONS_MAX);
+    let mut fitting = Vec::new();
+    for wire::Violation { field, message } in violations {
+        let (field, message) = (clip(&field, MESSAGE_MAX / 2), clip(&message, MESSAGE_MAX / 2));
+        let Some(left) = room.checked_sub(field.len() + message.len()) else {
+            let more = format!("and {} more that are not shown", all - fitting.len());
+            fitting.push(FieldViolation::new("", more));
+            break;
+        };
+        room = left;
+        fitting.push(FieldViolation::new(field, message));
+    }
+    fitting
+}
+
+/// The beginning of a text that is too long.
+fn clip(text: &str, max: usize) -> String {
+    if text.len() <= max {
+        return text.to_owned();
+    }
+    format!("{}...", &text[..text.floor_char_boundary(max)])
 }

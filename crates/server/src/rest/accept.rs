@@ -62,7 +62,8 @@ fn negotiate<T>(
 ) -> Result<T, Failure> {
     let lines: Vec<&str> =
         headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
-    let text = if lines.is_empty() { "*/*".to_owned() } else { lines.join(",") };
+    let nothing = lines.iter().all(|line| line.trim().is_empty());
+    let text = if nothing { "*/*".to_owned() } else { lines.join(",") };
     let mut ranges: Vec<MediaRange<'_>> = text.split(',').filter_map(MediaRange::parse).collect();
     ranges.retain(|range| 0.0 < range.quality);
     // The sort is stable: equal preferences keep their order.
@@ -144,9 +145,7 @@ mod tests {
 
     fn mk_headers(accept: &'static str) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        if !accept.is_empty() {
-            headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
-        }
+        headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
         headers
     }
 
@@ -158,7 +157,9 @@ mod tests {
     #[test]
     fn the_first_form_that_we_speak_is_taken() {
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
+        assert_eq!(form(&HeaderMap::new()).ok(), Some(Form::Json));
         check("", Some(Form::Json));
+        check(" ", Some(Form::Json));
         check("*/*", Some(Form::Json));
         check("application/json", Some(Form::Json));
         check("application/json;stream=watch", Some(Form::Json));

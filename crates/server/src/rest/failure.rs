@@ -162,7 +162,8 @@ impl Failure {
             )),
             Error::ApplyConflict { conflicts, .. } => {
                 let cause = |conflict: &FieldConflict| {
-                    Cause::new("FieldManagerConflict", &conflict.field, conflict.owner())
+                    let message = format!("conflict with {}", conflict.owner());
+                    Cause::new("FieldManagerConflict", &conflict.field, message)
                 };
                 let causes: Vec<Cause> = conflicts.iter().map(cause).collect();
                 about(Self::new(StatusCode::CONFLICT, "Conflict", message)).with_causes(&causes)

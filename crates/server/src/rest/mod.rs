@@ -211,6 +211,8 @@ impl Rest {
                 check_verb(&call.resource, "create")?;
                 write::create(&call, &project.unwrap_or_default(), body).await
             }
+            // As with Kubernetes: whoever forgets to name the project does not empty all of them.
+            Method::DELETE if project.is_some() != call.resource.namespaced() => Err(not_allowed()),
             Method::DELETE => {
                 check("deletecollection")?;
                 check_verb(&call.resource, "deletecollection")?;

@@ -80,6 +80,13 @@ async fn paths_and_methods() {
         ),
         case(Method::POST, "/apis", 405, "MethodNotAllowed", not_here),
         case(Method::POST, "/apis/apps.orrery.dev/v1/workloads", 405, "MethodNotAllowed", not_here),
+        case(
+            Method::DELETE,
+            "/apis/apps.orrery.dev/v1/workloads",
+            405,
+            "MethodNotAllowed",
+            not_here,
+        ),
         case(Method::PUT, WORKLOADS, 405, "MethodNotAllowed", not_here),
         case(Method::POST, instances, 405, "MethodNotAllowed", "written by the server only"),
         case(Method::DELETE, instances, 405, "MethodNotAllowed", "written by the server only"),

@@ -143,3 +143,58 @@ async fn reflection_lists_the_services_of_this_port() {
         assert!(!found.contains(elsewhere), "{found:?}");
     }
 }
+
+/// Errors travel in headers, of which clients take 8 KiB for sure: more, and code and text are lost.
+#[tokio::test]
+async fn long_errors_fit_into_headers() {
+    let world = World::start().await;
+    let mut api = HubClient::connect(world.url()).await.unwrap();
+    let mut given = mk_workload("a");
+    let key = |number: usize| format!("{}\u{fc}/{number}", "x".repeat(300));
+    given["metadata"]["labels"] = (0..50).map(|n| (key(n), json!("v"))).collect();
+    let status = api.apply(apply("", "", &given)).await.expect_err("bad labels");
+    assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
+    let headers = status.clone().into_http::<()>().into_parts().0.headers;
+    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    assert!(bytes < 8 << 10, "{bytes} bytes");
+    let details = tonic_types::StatusExt::get_details_bad_request(&status).expect("violations");
+    let last = details.field_violations.last().expect("one at least");
+    assert!(last.description.starts_with("and 4") && last.description.contains("more"), "{last:?}");
+}
+
+/// Clients of gRPC take messages of 4 MiB unless they are told otherwise.
+#[tokio::test]
+async fn a_list_of_large_objects_comes_in_parts_that_clients_take() {
+    let world = World::start().await;
+    let mut api = HubClient::connect(world.url()).await.unwrap();
+    for number in 0..6 {
+        let name = format!("s{number}");
+        let secret = json!({
+            "apiVersion": "core.orrery.dev/v1",
+            "kind": "Secret",
+            "metadata": { "name": name, "project": "default" },
+            "spec": { "stringData": { "a": "x".repeat(900 << 10) } },
+        });
+        api.apply(apply("", "", &secret)).await.unwrap();
+    }
+    let (mut found, mut parts, mut token) = (BTreeSet::new(), 0, String::new());
+    loop {
+        let (kind, project) = ("Secret".into(), "default".into());
+        let request =
+            hub::ListRequest { kind, project, encoding: JSON, r#continue: token, ..<_>::default() };
+        // The client's own limit is 4 MiB.
+        let part = api.list(request).await.unwrap().into_inner();
+        for item in part.items {
+            let Some(Body::Json(text)) = item.body else { panic!("JSON was asked for") };
+            let object: Value = serde_json::from_str(&text).unwrap();
+            found.insert(object["metadata"]["name"].as_str().expect("a name").to_owned());
+        }
+        parts += 1;
+        token = part.r#continue;
+        if token.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(found.len(), 6, "{found:?}");
+    assert!((2..=6).contains(&parts), "{parts} parts");
+}

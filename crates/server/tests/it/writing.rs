@@ -234,3 +234,28 @@ async fn managers_are_cleared_by_one_empty_entry() {
     let status = format!("{one}/status");
     assert_eq!(managers(&world.patch(&status, MERGE, &nobody).await.expect(200)), ["ed"]);
 }
+
+/// What stands twice in what is declared is not one thing that was written twice.
+#[tokio::test]
+async fn an_apply_with_a_repeated_key_is_refused() {
+    let world = World::start().await;
+    let services = "/apis/mesh.orrery.dev/v1/namespaces/default/meshservices";
+    let one = format!("{services}/web?fieldManager=me&force=true");
+    let declared = |ports: Value| {
+        json!({
+            "apiVersion": "mesh.orrery.dev/v1",
+            "kind": "MeshService",
+            "metadata": { "name": "web" },
+            "spec": { "ports": ports },
+        })
+    };
+    let port = |number: u32| json!({ "name": "b", "port": number });
+    world.patch(&one, APPLY, &declared(json!([port(81)]))).await.expect(201);
+    let twice = declared(json!([port(81), port(82)]));
+    let refused = world.patch(&one, APPLY, &twice).await.expect(422);
+    let said = refused["message"].as_str().expect("a message");
+    assert!(said.contains("Duplicate value") && said.contains("spec.ports[1].name"), "{said}");
+    let found = world.get(&format!("{services}/web")).await.expect(200);
+    assert_eq!(found["spec"]["ports"].as_array().expect("a list").len(), 1);
+    assert_eq!(found["spec"]["ports"][0]["port"], 81);
+}
