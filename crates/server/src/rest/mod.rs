@@ -111,7 +111,8 @@ pub fn router(
         .route("/metrics", get(metrics::metrics))
         .route("/openapi/v2", get(openapi::v2))
         .route("/openapi/v3", get(openapi::index))
-        .route("/openapi/v3/{*path}", get(openapi::document));
+        .route("/openapi/v3/{*path}", get(openapi::document))
+        .route(discovery::DEFINITIONS, get(discovery::no_definitions));
     let routes = ["/api", "/api/", "/api/{*path}", "/apis", "/apis/", "/apis/{*path}"]
         .into_iter()
         .fold(routes, |routes, path| routes.route(path, any(dispatch)));

@@ -146,6 +146,8 @@ async fn kubectl_gets_in_every_form() {
         .bad("(NotFound): workloads.apps.orrery.dev \"nope\" not found");
     k.run(&["get", "wl", "web", "-n", "nope"]).await.bad("namespaces \"nope\" not found");
     k.run(&["get", "poems"]).await.bad("the server doesn't have a resource type \"poems\"");
+    let poem = WORKLOAD.replace("kind: Workload", "kind: Poem");
+    k.pipe(&["apply", "-f", "-"], &poem).await.bad("no matches for kind \"Poem\"");
 }
 
 #[tokio::test]

@@ -11,12 +11,12 @@ use crate::{
 
 #[derive(Debug, Default)]
 pub(super) struct Followers {
-    all: Vec<Following>,
+    all: Vec<Attached>,
     /// How many there ever were.
     count: u64,
 }
 
-struct Following {
+struct Attached {
     id: u64,
     prefix: Box<str>,
     follower: Arc<dyn Follower>,
@@ -24,9 +24,9 @@ struct Following {
     end: Option<oneshot::Sender<Error>>,
 }
 
-impl fmt::Debug for Following {
+impl fmt::Debug for Attached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Following").field("prefix", &self.prefix).finish_non_exhaustive()
+        f.debug_struct("Attached").field("prefix", &self.prefix).finish_non_exhaustive()
     }
 }
 
@@ -41,7 +41,7 @@ impl Followers {
         let (end, ended) = oneshot::channel();
         self.count += 1;
         let id = self.count;
-        let mut new = Following { id, prefix: prefix.into(), follower, end: Some(end) };
+        let mut new = Attached { id, prefix: prefix.into(), follower, end: Some(end) };
         if missed.is_empty() {
             self.all.push(new);
         } else if new.take(missed) {
@@ -57,21 +57,21 @@ impl Followers {
     }
 
     pub fn remove(&mut self, id: u64) {
-        self.all.retain(|following| following.id != id);
+        self.all.retain(|attached| attached.id != id);
     }
 
     /// Gives commits that are durable to all.
     pub fn give(&mut self, batches: &[Arc<Batch>]) {
-        self.all.retain_mut(|following| following.take(batches));
+        self.all.retain_mut(|attached| attached.take(batches));
     }
 
     /// What was given is acknowledged.
     pub fn tell(&self) {
-        self.all.iter().for_each(|following| following.follower.acknowledged());
+        self.all.iter().for_each(|attached| attached.follower.acknowledged());
     }
 }
 
-impl Following {
+impl Attached {
     /// Whether it wants more.
     fn take(&mut self, batches: &[Arc<Batch>]) -> bool {
         let inside = batches.iter().map(|batch| batch.filtered(&self.prefix)).collect();
