@@ -163,3 +163,17 @@ fn label(text: &str) -> Result<(String, String), String> {
     orrery_api::LabelSelector::parse(text).map_err(|error| error.to_string())?;
     Ok((key.to_owned(), value.to_owned()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An agent that no server takes in would try for ever.
+    #[test]
+    fn an_agent_has_a_name_that_a_node_can_have() {
+        assert_eq!(node_name("edge-1").as_deref(), Ok("edge-1"));
+        for bad in ["", "Bad Name", "-a", "a_b", "a.b", &"x".repeat(64)] {
+            assert!(node_name(bad).is_err(), "{bad:?}");
+        }
+    }
+}
