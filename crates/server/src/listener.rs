@@ -1,12 +1,12 @@
 //! Connections: accepted, encrypted where asked for, and served until the end.
-use crate::connection::{Guest, Hosted, QuietTimer, Silence, gathered};
+use crate::connection::{Guest, Hosted, QuietTimer, Silence, Threads, gathered};
 use crate::limits::{self, Connections, Held};
 use crate::services::Services;
 use crate::stalled::Stalled;
 use futures::FutureExt as _;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use orrery_access::{Access, Over};
 use orrery_fleet::middleware::Peer;
 use orrery_pki::Identity;
@@ -72,10 +72,10 @@ impl Listener {
         self.tls.is_some()
     }
 
-    /// Serves until it is told to stop; then no new connection is taken and the open ones end.
-    pub async fn serve(self, services: Services, stop: CancellationToken) -> std::io::Result<()> {
+    /// Serves on the threads until it is told to stop; then no new connection is taken and the open ones end.
+    pub async fn serve(self, services: Services, threads: &Threads, stop: CancellationToken) {
         let connections = TaskTracker::new();
-        let graceful = Arc::new(GracefulShutdown::new());
+        let graceful = GracefulShutdown::new();
         loop {
             let (tcp, address, permit) = tokio::select! {
                 () = stop.cancelled() => break,
@@ -90,28 +90,32 @@ impl Listener {
             }
             let peer = Peer { address: Some(address), ..Peer::default() };
             let place = Place { held, _permit: permit };
-            let (services, graceful) = (services.clone(), graceful.clone());
-            let (serving, place) = match self.tls.clone() {
-                None => (serve_http(Stalled::new(tcp), peer, services, graceful), Some(place)),
-                Some(tls) => {
-                    let access = self.access.clone();
-                    (serve_tls(tcp, tls, access, peer, services, graceful, place), None)
-                }
+            let Ok(tcp) = tcp.into_std().inspect_err(|error| unusable(address, error)) else {
+                continue;
             };
-            connections.spawn(serve_one(serving, address, place));
+            let (tls, access) = (self.tls.clone(), self.access.clone());
+            let (services, graceful) = (services.clone(), graceful.watcher());
+            let here = connections.clone();
+            let connect = move || {
+                let served = TcpStream::from_std(tcp).map(|tcp| match tls {
+                    None => (serve_http(Stalled::new(tcp), peer, services, graceful), Some(place)),
+                    Some(tls) => {
+                        (serve_tls(tcp, tls, access, peer, services, graceful, place), None)
+                    }
+                });
+                here.track_future(serve_one(served, address))
+            };
+            threads.take(connect).await;
         }
         drop(self.tcp);
         connections.close();
         let drained = async {
-            if let Some(graceful) = Arc::into_inner(graceful) {
-                graceful.shutdown().await;
-            }
+            graceful.shutdown().await;
             connections.wait().await;
         };
         if tokio::time::timeout(DRAIN_TIMEOUT, drained).await.is_err() {
             tracing::debug!(left = connections.len(), "connections did not end in time");
         }
-        Ok(())
     }
 }
 
@@ -143,13 +147,21 @@ struct Place {
 /// task has room for the largest that it may ever wait for, and most connections wait for very little.
 type Served = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
-/// The task of a connection, with little more in it than a task needs.
-async fn serve_one(serving: Served, address: SocketAddr, place: Option<Place>) {
+/// A connection for as long as it is one, with little more in it than that needs.
+async fn serve_one(served: std::io::Result<(Served, Option<Place>)>, address: SocketAddr) {
+    let (serving, place) = match served {
+        Ok(served) => served,
+        Err(error) => return unusable(address, &error),
+    };
     let outcome = serving.await;
     drop(place);
     if let Err(error) = outcome {
         tracing::debug!(%address, error, "connection ended");
     }
+}
+
+fn unusable(address: SocketAddr, error: &std::io::Error) {
+    tracing::warn!(%address, %error, "cannot use an accepted connection");
 }
 
 fn serve_tls(
@@ -158,7 +170,7 @@ fn serve_tls(
     access: Option<Access>,
     peer: Peer,
     services: Services,
-    graceful: Arc<GracefulShutdown>,
+    graceful: Watcher,
     place: Place,
 ) -> Served {
     Box::pin(served_tls(tcp, tls, access, peer, services, graceful, place))
@@ -170,7 +182,7 @@ async fn served_tls(
     access: Option<Access>,
     mut peer: Peer,
     services: Services,
-    graceful: Arc<GracefulShutdown>,
+    graceful: Watcher,
     mut place: Place,
 ) -> Result<(), String> {
     let address = peer.address;
@@ -225,19 +237,18 @@ fn identity(stream: &tokio_rustls::server::TlsStream<Stalled<TcpStream>>) -> Opt
         .ok()
 }
 
-fn serve_http<I>(io: I, peer: Peer, services: Services, graceful: Arc<GracefulShutdown>) -> Served
+fn serve_http<I>(io: I, peer: Peer, services: Services, graceful: Watcher) -> Served
 where
     I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
     Box::pin(served(io, peer, services, graceful))
 }
 
-/// Only the watcher of `graceful` is kept: its last owner is the one who shuts it down.
 fn served<I>(
     io: I,
     peer: Peer,
     services: Services,
-    graceful: Arc<GracefulShutdown>,
+    graceful: Watcher,
 ) -> impl Future<Output = Result<(), String>> + Send + use<I>
 where
     I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
@@ -275,7 +286,7 @@ mod tests {
         size_of::<F>()
     }
 
-    fn task_bytes<A, B, C, F>(_: impl Fn(A, B, C) -> F) -> usize {
+    fn task_bytes<A, B, F>(_: impl Fn(A, B) -> F) -> usize {
         size_of::<F>()
     }
 

@@ -5,6 +5,16 @@ use crate::sealing::KeySource;
 use orrery_gitsync::GitOptions;
 use orrery_machines::controller::orphans::OrphanTiming;
 
+/// On which threads connections are served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ConnectionThreads {
+    /// As many threads of their own as there are processors.
+    #[default]
+    Own,
+    /// Those of the runtime that runs the server: for a program that wants no more threads, or has its own time.
+    Server,
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Operations {
     /// Where the key comes from that secrets are sealed with.
@@ -17,4 +27,5 @@ pub struct Operations {
     pub orphans: OrphanTiming,
     /// Where repositories are copied to, and which are taken.
     pub git: GitOptions,
+    pub threads: ConnectionThreads,
 }

@@ -1,5 +1,5 @@
 //! What a server lets go when it is not needed any more: memory that its start or a burst of changes took.
-use crate::program;
+use crate::{memory, program};
 use orrery_hub::Hub;
 use std::convert::Infallible;
 use std::time::Duration;
@@ -22,6 +22,7 @@ pub async fn rest(hub: Hub, stop: CancellationToken) -> Result<(), Infallible> {
         loop {
             tokio::time::sleep(REST_INTERVAL).await;
             hub.rest();
+            memory::give_back();
         }
     });
     match lived.await {

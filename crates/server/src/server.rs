@@ -2,6 +2,7 @@
 use crate::api::{Front, HubApi};
 use crate::audit::{self, Audit};
 use crate::browsers::Browsers;
+use crate::connection::Threads;
 use crate::error::Error;
 use crate::gate::{self, Gate};
 use crate::grpc::commands::Commands;
@@ -15,6 +16,7 @@ use crate::listener::Listener;
 use crate::machines::{self, DriversPort};
 use crate::mesh;
 use crate::metrics::Metrics;
+use crate::operations::ConnectionThreads;
 use crate::options::{ServerOptions, StoreOptions};
 use crate::peers::Peers;
 use crate::port;
@@ -58,6 +60,7 @@ pub struct Server {
     drivers: Option<DriversPort>,
     orphans: OrphanTiming,
     git: GitOptions,
+    threads: ConnectionThreads,
     storage: Option<storage::Bound>,
     engine: Arc<dyn Engine>,
     store: Store,
@@ -128,6 +131,7 @@ impl Server {
             drivers,
             orphans,
             git,
+            threads: options.operations.threads,
             storage,
             engine,
             store,
@@ -225,12 +229,14 @@ impl Server {
         let check = axum::middleware::from_fn_with_state(proven, authenticate);
         let services = Services::new(router.layer(check), hub, access.clone(), gate, self.browsers);
         let listener = self.listener.guarded(access);
-        let (store, engine) = (self.store, self.engine);
+        let (store, engine, threads) = (self.store, self.engine, self.threads);
         tasks.spawn("listener", OnEnd::StopAll, async move {
-            let outcome = listener.serve(services, stop).await;
+            let threads = Threads::start(threads)?;
+            listener.serve(services, &threads, stop).await;
             agents.drained().await;
             commanders.drained().await;
-            outcome
+            threads.end().await;
+            std::io::Result::Ok(())
         });
         tasks.finally(async move {
             store.stop().await;

@@ -1,5 +1,6 @@
 //! What a listener serves: everything by the router, and the calls that programs make most on a shorter way.
 use crate::browsers::{Browsers, is_grpc};
+use crate::connection::aside;
 use crate::gate::Gate;
 use crate::grpc::hub::HubService;
 use crate::identity::{Ending, proven};
@@ -18,6 +19,8 @@ use tower::{Service as _, ServiceExt as _};
 
 /// The service whose calls need no router: what stands in front of it there stands in front of it here.
 const HUB: &str = "/orrery.hub.v1.Hub/";
+/// The one of its calls that may have much to write.
+const LIST: &str = "/orrery.hub.v1.Hub/List";
 
 /// Cheap to clone.
 #[derive(Clone)]
@@ -53,13 +56,17 @@ impl Services {
         Connected { services: self, peer: Arc::new(peer) }
     }
 
-    async fn call(self, mut request: Request<Incoming>, peer: &Peer) -> Response<Answer> {
-        request.extensions_mut().insert(peer.clone());
+    async fn call(self, mut request: Request<Incoming>, peer: Arc<Peer>) -> Response<Answer> {
+        request.extensions_mut().insert(Peer::clone(&peer));
         if !peer.encrypted
             && let Some(why) = self.browsers.refuses(&request)
         {
             self.hub.gate.refused(&request, StatusCode::FORBIDDEN, &why);
             return forbidden(&request, why).map(Either::Right);
+        }
+        if !is_grpc(request.headers()) {
+            // Lists, and everything else that is large, is written as JSON there.
+            return aside(self.routed(request, peer)).await;
         }
         if !is_hub_call(&request) {
             return self.routed(request, peer).await;
@@ -73,7 +80,9 @@ impl Services {
             // Refused there, and written down.
             return self.routed(request, peer).await;
         }
-        let Ok(response) = service.clone().call(request).await;
+        let may_be_long = request.uri().path() == LIST;
+        let answering = service.clone().call(request);
+        let Ok(response) = if may_be_long { aside(answering).await } else { answering.await };
         match proof {
             None => response.map(Either::Left),
             Some(proof) => {
@@ -83,8 +92,8 @@ impl Services {
         }
     }
 
-    async fn routed(self, mut request: Request<Incoming>, peer: &Peer) -> Response<Answer> {
-        request.extensions_mut().insert(crate::mesh::peer(peer));
+    async fn routed(self, mut request: Request<Incoming>, peer: Arc<Peer>) -> Response<Answer> {
+        request.extensions_mut().insert(crate::mesh::peer(&peer));
         let Ok(response) = self.router.oneshot(request.map(Body::new)).await;
         response.map(Either::Right)
     }
@@ -122,6 +131,6 @@ impl hyper::service::Service<Request<Incoming>> for Connected {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let (services, peer) = (self.services.clone(), self.peer.clone());
-        Box::pin(async move { Ok(services.call(request, &peer).await) })
+        Box::pin(async move { Ok(services.call(request, peer).await) })
     }
 }

@@ -25,7 +25,14 @@ pub fn read(
     let key = key(arguments.encryption_key_file.as_deref(), store, data)?;
     let orphans = OrphanTiming::after(Duration::from_secs(arguments.orphan_grace));
     let git = GitOptions { folder: Some(data.join("git")), allow_local: arguments.git_allow_local };
-    Ok(Operations { key, audit, limits: limits(&arguments.limits), orphans, git })
+    Ok(Operations {
+        key,
+        audit,
+        limits: limits(&arguments.limits),
+        orphans,
+        git,
+        threads: <_>::default(),
+    })
 }
 
 fn limits(arguments: &LimitArguments) -> Limits {

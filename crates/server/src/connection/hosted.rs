@@ -1,9 +1,9 @@
 //! The task of a connection, and the request that is its guest.
 use super::gathered::Writes;
 use super::relay::Relay;
+use super::threads::beside;
 use futures::future::BoxFuture;
 use hyper::rt::Executor;
-use hyper_util::rt::TokioExecutor;
 use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -60,7 +60,7 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Guest {
         }
         drop(place);
         // It ends with its stream, which ends with the connection.
-        TokioExecutor::new().execute(work);
+        beside(work);
     }
 }
 

@@ -2,17 +2,19 @@
 //!
 //! ```text
 //!   task of a connection:  hyper ── a request ──> guest: the one request that runs in this task
-//!                            │  └─ more at once ─> tasks of their own
+//!                            │  └─ more at once ─> tasks of their own, elsewhere
 //!                            v
 //!                          Gathered: what all of them write while the task runs ──> one write
 //! ```
 //! Most connections have one request at a time. Such a request needs no task of its own, wakes nobody, and its
-//! head, its message and its end leave in one packet.
+//! head, its message and its end leave in one packet. Connections live on threads of their own, see [`threads`].
 mod gathered;
 mod hosted;
 mod relay;
 mod silence;
+mod threads;
 
 pub use gathered::gathered;
 pub use hosted::{Guest, Hosted};
 pub use silence::{QuietTimer, Silence};
+pub use threads::{Threads, aside};

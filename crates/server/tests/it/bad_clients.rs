@@ -4,6 +4,8 @@ use axum::body::Body;
 use axum::http::Method;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
+use orrery_pki::TlsFiles;
+use orrery_server::{ConnectionThreads, Operations};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -23,10 +25,15 @@ async fn rest(mut stream: TcpStream) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// Time passes at once here: whoever waits, waits for a peer that does nothing.
+/// A server in which time passes at once where it is paused: whoever waits, waits for a peer that does nothing.
+async fn timeless() -> World {
+    let operations = Operations { threads: ConnectionThreads::Server, ..Operations::default() };
+    World::operated(TlsFiles::default(), operations).await
+}
+
 #[tokio::test]
 async fn a_body_that_does_not_come_is_not_waited_for() {
-    let world = World::start().await;
+    let world = timeless().await;
     let head = format!(
         "POST {WORKLOADS} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n{{\"me"
     );
@@ -40,7 +47,7 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
 
 #[tokio::test]
 async fn a_head_that_does_not_come_is_not_waited_for() {
-    let world = World::start().await;
+    let world = timeless().await;
     let slow =
         connect(&world, &format!("GET {WORKLOADS} HTTP/1.1\r\nhost: localhost\r\nx-slow: a")).await;
     tokio::time::pause();
@@ -53,7 +60,7 @@ async fn a_head_that_does_not_come_is_not_waited_for() {
 /// What it does not read would stay in memory for as long as it likes.
 #[tokio::test]
 async fn a_client_that_reads_nothing_is_dropped() {
-    let world = World::start().await;
+    let world = timeless().await;
     let mut large = workload("a");
     large["metadata"]["annotations"] = json!({ "x": "x".repeat(250_000) });
     for name in ["a", "b", "c", "d"] {

@@ -3,6 +3,7 @@ use super::*;
 use axum::http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
+use hyper_util::rt::TokioExecutor;
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::io;
