@@ -68,7 +68,7 @@ pub use validate::{is_label_value, is_name, is_qualified_name, validate, validat
 pub use violation::{PROBLEMS_MAX, Reason, Violation};
 
 /// Identity of a resource and what the server knows about it.
-pub use orrery_proto::meta::v1::{ListMeta, ObjectMeta};
+pub use orrery_proto::meta::v1::{Condition, ListMeta, ObjectMeta};
 /// Which other projects may read a resource.
 pub use orrery_proto::meta::v1::{SharedProject, Sharing};
 /// Which fields of a kind say how many copies there should be and are.

@@ -20,6 +20,7 @@ mod plan;
 mod rights;
 mod round;
 mod source;
+mod standing;
 mod status;
 mod system;
 mod trigger;

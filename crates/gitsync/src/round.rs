@@ -11,6 +11,7 @@ use crate::files::{self, Edits, Wanted};
 use crate::git::{Commit, Copy, GitError, Pushed, Remote};
 use crate::plan::{self, Declared, Key, Settings, Step, Steps};
 use crate::source::{Document, Problem, Reader, Source};
+use crate::standing::{self, Standing};
 use crate::system::{Found, System};
 use futures::StreamExt as _;
 use orrery_hub::{Error, ObjectName};
@@ -226,6 +227,10 @@ impl Round<'_> {
             async move {
                 self.progress.tell(commit, done.load(Ordering::Relaxed), all).await;
                 let result = self.step(sides, edits, &key, &step).await;
+                let file = edits.places.get(&key).map(String::as_str);
+                let file = file.or(sides.declared.get(&key).map(|it| it.file.as_str()));
+                let standing = standing::after(&step, result.as_ref().copied(), file, commit);
+                self.note(sides, &key, standing).await;
                 done.fetch_add(1, Ordering::Relaxed);
                 (key, step, result)
             }
@@ -249,10 +254,30 @@ impl Round<'_> {
                 }
             }
         }
+        drop(results);
+        for (key, found) in sides.found.iter().filter(|(key, _)| !steps.contains_key(*key)) {
+            let Some(conditions) = found.object.conditions() else { continue };
+            let (present, declared) =
+                (self.system.present(found), sides.declared.contains_key(key));
+            let standing =
+                standing::at_rest(&self.settings, &present, declared, &conditions, outcome);
+            self.note(sides, key, standing).await;
+        }
         let declared = sides.declared.keys().filter(|key| !failed.contains(*key)).count();
         let created = edits.places.keys().filter(|key| !sides.declared.contains_key(*key)).count();
         outcome.resources = (declared + created).saturating_sub(edits.removed.len());
         outcome.problems.sort_by(|a, b| (&a.file, &a.resource).cmp(&(&b.file, &b.resource)));
+    }
+
+    /// Lets a resource say how it stands. What it says changes nothing else, so nothing depends on it.
+    async fn note(&self, sides: &Sides, key: &Key, standing: Option<Standing>) {
+        let document = sides.source.documents.get(key).map(|it| &it.object);
+        let object = sides.found.get(key).map(|it| &it.object).or(document);
+        let (Some(standing), Some(object)) = (standing, object) else { return };
+        if let Err(error) = self.system.note(object, &standing).await {
+            let (kind, name) = (object.kind().kind(), object.name());
+            tracing::warn!(kind, name, %error, "cannot say in its status how it stands to git");
+        }
     }
 
     async fn step(

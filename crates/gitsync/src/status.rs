@@ -119,11 +119,11 @@ fn told(first: &Problem, all: usize) -> String {
     format!("{}{more}", said.join(": "))
 }
 
-fn cut(commit: &str) -> &str {
+pub fn cut(commit: &str) -> &str {
     commit.get(..SHORT).unwrap_or(commit)
 }
 
-fn short(mut text: String) -> String {
+pub fn short(mut text: String) -> String {
     if MESSAGE_BYTES_MAX < text.len() {
         let cut = (0..=MESSAGE_BYTES_MAX).rev().find(|at| text.is_char_boundary(*at));
         text.truncate(cut.unwrap_or(0));

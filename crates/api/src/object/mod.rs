@@ -4,6 +4,7 @@
 //! the writer of an object never erases what it does not understand.
 mod codec;
 mod compose;
+mod conditions;
 mod encoded;
 mod equal;
 mod hide;

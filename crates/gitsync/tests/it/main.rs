@@ -4,6 +4,7 @@ mod files;
 mod http;
 mod pull;
 mod rights;
+mod standing;
 mod support;
 mod trouble;
 mod write_back;
