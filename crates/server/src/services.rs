@@ -2,7 +2,7 @@
 use crate::browsers::{Browsers, is_grpc};
 use crate::connection::aside;
 use crate::gate::Gate;
-use crate::grpc::hub::HubService;
+use crate::grpc::hub::{HubService, coded_answer};
 use crate::identity::{Ending, proven};
 use axum::Router;
 use axum::body::Body;
@@ -83,6 +83,7 @@ impl Services {
         let may_be_long = request.uri().path() == LIST;
         let answering = service.clone().call(request);
         let Ok(response) = if may_be_long { aside(answering).await } else { answering.await };
+        let response = coded_answer(response);
         match proof {
             None => response.map(Either::Left),
             Some(proof) => {

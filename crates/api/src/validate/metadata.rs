@@ -28,6 +28,17 @@ pub(super) fn validate(object: &Object, found: &mut Findings) {
             found.report(|| quoted(path, finalizer, QUALIFIED_NAME_RULE));
         }
     }
+    if object.has_owners() && !has_one_controller(object) {
+        let why = "only one of the owners can have controller: true";
+        let path = "metadata.ownerReferences";
+        found.report(|| Violation::invalid(path, "several controllers", why));
+    }
+}
+
+/// As many may own an object as like; one of them at most controls it.
+pub(crate) fn has_one_controller(object: &Object) -> bool {
+    let owners = object.meta().owner_references;
+    owners.iter().filter(|owner| owner.controller()).count() <= 1
 }
 
 fn quoted(path: String, found: &str, why: &str) -> Violation {

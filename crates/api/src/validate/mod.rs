@@ -13,7 +13,7 @@ use std::{
 
 use prost_reflect::{DynamicMessage, FieldDescriptor, MapKey, Value};
 
-pub(crate) use metadata::ANNOTATIONS_BYTES_MAX;
+pub(crate) use metadata::{ANNOTATIONS_BYTES_MAX, has_one_controller};
 pub use names::{is_label_value, is_name, is_qualified_name};
 pub(crate) use rules::{items_fit, text_fits};
 

@@ -13,6 +13,8 @@ use crate::operations::ConnectionThreads;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt as _};
+use hyper::rt::Executor as _;
+use hyper_util::rt::TokioExecutor;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, resume_unwind};
@@ -76,7 +78,8 @@ impl Threads {
     {
         let lives = |thread: &&Thread| thread.lives.load(Ordering::Relaxed);
         let Some(thread) = self.all.iter().min_by_key(lives) else {
-            tokio::spawn(connection());
+            // It ends with its peer, or with the runtime.
+            TokioExecutor::new().execute(connection());
             return;
         };
         let life = Life::of(&thread.lives);
@@ -182,11 +185,10 @@ pub async fn aside<T: Send + 'static>(work: impl Future<Output = T> + Send + 'st
 
 /// Begins what nobody waits for, beside the connection.
 pub fn beside(work: impl Future<Output = ()> + Send + 'static) {
-    let spawned = match elsewhere() {
-        Some(elsewhere) => elsewhere.spawn(work),
-        None => tokio::spawn(work),
-    };
-    drop(spawned);
+    match elsewhere() {
+        Some(elsewhere) => drop(elsewhere.spawn(work)),
+        None => TokioExecutor::new().execute(work),
+    }
 }
 
 fn elsewhere() -> Option<Handle> {

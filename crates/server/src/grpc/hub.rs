@@ -6,11 +6,15 @@ use orrery_fleet::middleware::Peer;
 use orrery_hub::Error;
 use orrery_proto::hub::v1 as wire;
 use orrery_proto::hub::v1::hub_server::{Hub, HubServer};
-use tonic::{Request, Response, Status, Streaming};
+use tonic::codec::CompressionEncoding;
+use tonic::{Code, Request, Response, Status, Streaming};
 use tonic_types::{ErrorDetails, FieldViolation, StatusExt as _};
 
 /// Largest request: an object of the largest size, as JSON, with room to spare.
 const MESSAGE_BYTES_MAX: usize = 4 << 20;
+
+/// What is said of a request that is larger.
+const TOO_LARGE: &str = "message length too large";
 
 pub struct HubService {
     front: Front,
@@ -18,7 +22,9 @@ pub struct HubService {
 
 impl HubService {
     pub fn server(front: Front) -> HubServer<Self> {
-        HubServer::new(Self { front }).max_decoding_message_size(MESSAGE_BYTES_MAX)
+        HubServer::new(Self { front })
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .accept_compressed(CompressionEncoding::Gzip)
     }
 }
 
@@ -72,6 +78,7 @@ impl Hub for HubService {
         request: Request<Streaming<wire::ApplyEachRequest>>,
     ) -> Result<Response<Self::ApplyEachStream>, Status> {
         let (caller, requests) = opened(request)?;
+        let requests = requests.map(|request| request.map_err(coded));
         Ok(Response::new(self.front.apply_each(caller, requests, to_status)))
     }
 
@@ -91,6 +98,27 @@ impl Hub for HubService {
         let events = self.front.watch(&caller, request).await.map_err(|e| to_status(&e))?;
         Ok(Response::new(events.map(|event| event.map_err(|e| to_status(&e))).boxed()))
     }
+}
+
+/// What is too large is said with the code that the protocol has for it; where it is read, another is used.
+fn coded(status: Status) -> Status {
+    match (status.code(), status.message().contains(TOO_LARGE)) {
+        (Code::OutOfRange, true) => Status::resource_exhausted(status.message()),
+        _ => status,
+    }
+}
+
+/// The same of an answer that is nothing but a status.
+pub fn coded_answer<B>(mut answer: axum::http::Response<B>) -> axum::http::Response<B> {
+    let status = Status::from_header_map(answer.headers());
+    let Some(status) = status.filter(|status| status.code() == Code::OutOfRange) else {
+        return answer;
+    };
+    if coded(status).code() == Code::ResourceExhausted {
+        let code = i32::from(Code::ResourceExhausted);
+        answer.headers_mut().insert(Status::GRPC_STATUS, code.into());
+    }
+    answer
 }
 
 /// Who asks, and for what.

@@ -37,6 +37,7 @@ mod resource;
 mod review;
 mod scale;
 mod selection;
+mod strategic;
 mod table;
 mod versions;
 mod watch;
@@ -112,7 +113,7 @@ pub fn router(
         .route("/openapi/v2", get(openapi::v2))
         .route("/openapi/v3", get(openapi::index))
         .route("/openapi/v3/{*path}", get(openapi::document))
-        .route(discovery::DEFINITIONS, get(discovery::no_definitions));
+        .route(discovery::DEFINITIONS, get(discovery::no_definitions).fallback(dispatch));
     let routes = ["/api", "/api/", "/api/{*path}", "/apis", "/apis/", "/apis/{*path}"]
         .into_iter()
         .fold(routes, |routes, path| routes.route(path, any(dispatch)));

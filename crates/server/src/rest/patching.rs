@@ -10,10 +10,12 @@ use super::decode::{self, Given};
 use super::failure::Failure;
 use super::query::Validation;
 use super::resource::{Face, Resource};
+use super::strategic;
+use orrery_api::Object;
 use orrery_hub::{
     Admit, Applied, ApplyOptions, Error, GetOptions, Merge, ObjectName, Part, Precondition,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// How often a patch is tried again because someone else was faster.
 const ATTEMPTS_MAX: usize = 16;
@@ -21,10 +23,26 @@ const ATTEMPTS_MAX: usize = 16;
 /// A change to an object.
 #[derive(Clone, Debug)]
 pub enum Patch {
-    /// A merge patch or a list of operations, on what is there.
-    Change(orrery_hub::patch::Patch),
+    /// A change of what is there.
+    Change(Change),
     /// What one manager declares; creates the object where it is absent.
     Apply(Value),
+}
+
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// A merge patch or a list of operations.
+    Plain(orrery_hub::patch::Patch),
+    Strategic(Map<String, Value>),
+}
+
+impl Change {
+    pub fn apply_to(&self, document: Value, object: &Object) -> Result<Value, Error> {
+        match self {
+            Self::Plain(patch) => patch.apply_to(document, object),
+            Self::Strategic(patch) => strategic::merged(document, patch).map_err(Error::BadRequest),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -68,17 +86,20 @@ impl Patch {
                 let (patch, warnings) = json()?;
                 let patch = orrery_hub::patch::Patch::json(patch);
                 let patch = patch.map_err(|error| Failure::bad_request(error.to_string()))?;
-                Ok((Self::Change(patch), warnings))
+                Ok((Self::Change(Change::Plain(patch)), warnings))
             }
             "application/apply-patch+yaml" => {
                 let (declared, warnings) = body::judged_yaml(bytes, validation)?;
                 Ok((Self::Apply(declared), warnings))
             }
-            // kubectl patches kinds that it has built in this way. A namespace has only maps to
-            // merge, and there both kinds of patches mean the same.
+            // kubectl patches kinds that it has built in this way.
             "application/strategic-merge-patch+json" if resource.face == Face::Namespace => {
                 let (patch, warnings) = json()?;
-                Ok((merge_patch(without_directives(patch))?, warnings))
+                let Value::Object(patch) = patch else {
+                    let text = "a strategic merge patch must be a JSON object";
+                    return Err(Failure::bad_request(text));
+                };
+                Ok((Self::Change(Change::Strategic(patch)), warnings))
             }
             _ => Err(Failure::unsupported_media(
                 "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
@@ -134,12 +155,13 @@ async fn apply(
     options: &PatchOptions,
 ) -> Result<Patched, Failure> {
     let given = read(resource, name, declared, options.validation)?;
+    let uid = given.object.uid().to_owned();
     let apply = ApplyOptions {
         part: options.part,
         force: options.force,
         dry_run: options.dry_run,
         include_lineage: options.include_lineage,
-        precondition: match options.only_present {
+        precondition: match options.only_present || !uid.is_empty() {
             true => Precondition::Present,
             false => Precondition::Any,
         },
@@ -148,8 +170,22 @@ async fn apply(
     };
     match resource.accessor.apply(given.object, apply).await {
         Ok(applied) => Ok(Patched { applied, warnings: given.warnings }),
-        Err(error) => Err(Failure::of(error, resource, &name.name).warning(given.warnings)),
+        Err(error) => {
+            let error = match error {
+                Error::NotFound { .. } if !options.only_present => gone(resource, name, &uid),
+                other => other,
+            };
+            Err(Failure::of(error, resource, &name.name).warning(given.warnings))
+        }
     }
+}
+
+/// Whoever names the identity of an object means that one, and makes no other in its place.
+fn gone(resource: &Resource, name: &ObjectName, uid: &str) -> Error {
+    let message = format!(
+        "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+    );
+    Error::Conflict { kind: resource.qualified_plural(), name: name.name.clone(), message }
 }
 
 /// Why an attempt came to nothing.
@@ -168,7 +204,7 @@ impl From<Failure> for Refused {
 async fn attempt_change(
     resource: &Resource,
     name: &ObjectName,
-    change: &orrery_hub::patch::Patch,
+    change: &Change,
     options: &PatchOptions,
 ) -> Result<Patched, Refused> {
     let failed = |error| Failure::of(error, resource, &name.name);
@@ -245,16 +281,7 @@ fn check_version(
 
 pub fn merge_patch(patch: Value) -> Result<Patch, Failure> {
     let patch = orrery_hub::patch::Patch::merge(patch);
-    patch.map(Patch::Change).map_err(|error| Failure::bad_request(error.to_string()))
-}
-
-/// Without what only tells a strategic merge how to order and keep things.
-fn without_directives(patch: Value) -> Value {
-    match patch {
-        Value::Object(fields) => {
-            let kept = fields.into_iter().filter(|(key, _)| !key.starts_with('$'));
-            Value::Object(kept.map(|(key, value)| (key, without_directives(value))).collect())
-        }
-        other => other,
-    }
+    patch
+        .map(|patch| Patch::Change(Change::Plain(patch)))
+        .map_err(|error| Failure::bad_request(error.to_string()))
 }

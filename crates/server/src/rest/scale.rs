@@ -10,7 +10,7 @@ use super::body;
 use super::call::Call;
 use super::decode::check_type;
 use super::failure::{Cause, Failure};
-use super::patching::{self, Patch, PatchOptions, absent_project};
+use super::patching::{self, Change, Patch, PatchOptions, absent_project};
 use super::query::Validation;
 use super::render;
 use super::resource::Resource;
@@ -69,11 +69,7 @@ pub async fn patch(call: &Call, name: &ObjectName, body: Body) -> Result<Respons
 }
 
 /// Changes the scale as it is now, and again when someone else was faster.
-async fn change(
-    call: &Call,
-    name: &ObjectName,
-    change: &orrery_hub::patch::Patch,
-) -> Result<Response, Failure> {
+async fn change(call: &Call, name: &ObjectName, change: &Change) -> Result<Response, Failure> {
     let mut attempt = 0;
     loop {
         attempt += 1;

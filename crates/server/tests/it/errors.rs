@@ -346,3 +346,41 @@ async fn oversized_heads_are_refused() {
     assert_eq!(answer.code.as_u16(), 431);
     world.get(WORKLOADS).await.expect(200);
 }
+
+/// proves: HUB-05
+#[tokio::test]
+async fn an_object_has_one_controller() {
+    let world = World::start().await;
+    let owner = |name: &str| {
+        json!({ "apiVersion": "apps.orrery.dev/v1", "kind": "Workload", "name": name,
+                "uid": format!("uid-of-{name}"), "controller": true })
+    };
+    let mut object = workload("a");
+    object["metadata"]["ownerReferences"] = json!([owner("b"), owner("c")]);
+    let status = world.post(WORKLOADS, &object).await.expect(422);
+    let text = status["message"].as_str().unwrap_or_default();
+    assert!(text.contains("only one of the owners can have controller: true"), "{text}");
+    object["metadata"]["ownerReferences"][1]["controller"] = json!(false);
+    world.post(WORKLOADS, &object).await.expect(201);
+}
+
+#[tokio::test]
+async fn an_apply_that_names_an_identity_makes_no_other() {
+    let world = World::start().await;
+    let path = format!("{WORKLOADS}/a?fieldManager=me");
+    let mut object = workload("a");
+    object["metadata"]["uid"] = json!("11111111-2222-3333-4444-555555555555");
+    let status = world.patch(&path, APPLY, &object).await.expect(409);
+    let text = status["message"].as_str().unwrap_or_default();
+    assert!(text.contains("uid mismatch: the provided object specified uid 1111"), "{text}");
+    world.get(&format!("{WORKLOADS}/a")).await.expect(404);
+}
+
+#[tokio::test]
+async fn definitions_of_kinds_can_only_be_listed() {
+    let world = World::start().await;
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(world.get(path).await.expect(200)["items"], json!([]));
+    let status = world.post(path, &json!({})).await.expect(404);
+    assert_eq!(status["kind"], "Status");
+}

@@ -6,6 +6,7 @@ use orrery_proto::hub::v1::hub_client::HubClient;
 use orrery_proto::hub::v1::resource::Body;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use tonic::codec::CompressionEncoding;
 use tonic::{Code, Status};
 use tonic_reflection::pb::{v1, v1alpha};
 
@@ -197,4 +198,18 @@ async fn a_list_of_large_objects_comes_in_parts_that_clients_take() {
     }
     assert_eq!(found.len(), 6, "{found:?}");
     assert!((2..=6).contains(&parts), "{parts} parts");
+}
+
+#[tokio::test]
+async fn requests_may_be_compressed_and_have_limits_all_the_same() {
+    let world = World::start().await;
+    let plain = HubClient::connect(world.url()).await.unwrap();
+    let mut api = plain.clone().send_compressed(CompressionEncoding::Gzip);
+    api.apply(apply("", "", &mk_workload("a"))).await.expect("applied");
+    let mut large = mk_workload("a");
+    large["metadata"]["description"] = json!("x".repeat(5 << 20));
+    for (mut api, how) in [(plain, "plain"), (api, "compressed")] {
+        let refused = api.apply(apply("", "", &large)).await.expect_err(how);
+        assert_eq!(refused.code(), Code::ResourceExhausted, "{how}: {refused}");
+    }
 }

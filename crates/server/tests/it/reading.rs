@@ -302,6 +302,16 @@ async fn projects_are_namespaces_too() {
     let strategic = "application/strategic-merge-patch+json";
     let patched = world.patch(path, strategic, &patch).await.expect(200);
     assert_eq!(patched["metadata"]["labels"], json!({ "team": "a", "x": "y" }));
+    for finalizer in ["x.dev/one", "x.dev/two"] {
+        let patch = json!({ "metadata": { "finalizers": [finalizer] } });
+        world.patch(path, strategic, &patch).await.expect(200);
+    }
+    let patch = json!({ "metadata": { "$deleteFromPrimitiveList/finalizers": ["x.dev/one"] } });
+    let patched = world.patch(path, strategic, &patch).await.expect(200);
+    assert_eq!(patched["metadata"]["finalizers"], json!(["orrery.dev/contents", "x.dev/two"]));
+    let unclear = json!({ "metadata": { "ownerReferences": [{ "name": "x" }] } });
+    let refused = world.patch(path, strategic, &unclear).await.expect(400);
+    assert!(refused["message"].as_str().unwrap_or_default().contains("does not say its uid"));
     world.delete("/api/v1/namespaces", &json!({})).await.expect(405);
 }
 

@@ -213,7 +213,8 @@ impl<'a> Metadata<'a> {
         let value = |object: &super::Object| {
             object.metadata().and_then(|meta| lookup::get(meta, &field.descriptor).cloned())
         };
-        validate::field_fits(&kind.schema, field, value(&new).as_ref(), value(&old).as_ref())
+        validate::has_one_controller(&new)
+            && validate::field_fits(&kind.schema, field, value(&new).as_ref(), value(&old).as_ref())
     }
 
     /// Whether it says the same as `old`; what only the server writes aside.
