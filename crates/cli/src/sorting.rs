@@ -3,6 +3,11 @@ use crate::output::jsonpath::Path;
 use serde_json::Value;
 use std::cmp::Ordering;
 
+/// Whether any of them has a value there. A count of zero may be left out of all of them, so it is no error.
+pub fn any_has<'a>(path: &Path, mut all: impl Iterator<Item = &'a Value>) -> bool {
+    all.any(|object| !path.find(object).is_empty())
+}
+
 /// The order of two resources by the value at a path. What has none comes first.
 pub fn compare(path: &Path, a: &Value, b: &Value) -> Ordering {
     let (a, b) = (path.find(a), path.find(b));
@@ -48,6 +53,14 @@ mod tests {
         let path: Path = ".x".parse().unwrap();
         assert_eq!(compare(&path, &a, &b), expect, "{a} {b}");
         assert_eq!(compare(&path, &b, &a), expect.reverse(), "{b} {a}");
+    }
+
+    #[test]
+    fn a_value_is_found_in_any_of_them() {
+        let path: Path = ".x".parse().unwrap();
+        let all = [json!({"y": 1}), json!({"x": 0})];
+        assert!(any_has(&path, all.iter()));
+        assert!(!any_has(&path, all[..1].iter()));
     }
 
     #[test]

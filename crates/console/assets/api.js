@@ -41,7 +41,9 @@ async function send(path, { method = "GET", accept = "application/json", type, b
 
 export const get = async (path) => (await send(path)).json();
 export const getYaml = async (path) => (await send(path, { accept: "application/yaml" })).text();
-export const remove = async (path) => (await send(path, { method: "DELETE" })).json();
+/** Deletes the object that has this uid, and none that was made under its name since. */
+export const remove = (path, uid) =>
+  write("DELETE", path, "application/json", JSON.stringify({ kind: "DeleteOptions", apiVersion: "v1", preconditions: { uid } }));
 export const write = async (method, path, type, body) =>
   (await send(path, { method, type, body })).json();
 

@@ -75,8 +75,9 @@ class Editor {
     this.nameInput = input("metadata.name", metadata.name);
     const parts = [el("label", { className: "field" }, el("span", {}, "name", el("abbr", { title: "required" }, "*")), this.nameInput)];
     if (this.kind.inProjects) {
-      const chosen = metadata.namespace ?? this.project ?? "default";
-      const options = this.projects.map((project) => el("option", { value: project, selected: project === chosen }, project));
+      // The one in the address may be new, or one of which the list may not be seen.
+      const chosen = metadata.namespace || this.project || "default";
+      const options = [...new Set([...this.projects, chosen])].map((project) => el("option", { value: project, selected: project === chosen }, project));
       this.projectInput = el("select", { "data-path": "metadata.namespace", disabled: Boolean(this.name) }, options);
       parts.push(el("label", { className: "field" }, el("span", {}, "project"), this.projectInput));
     }
@@ -90,16 +91,22 @@ class Editor {
     this.asYaml = null;
     fill(this.place, parts);
     this.select("Form");
+    this.untouched = JSON.stringify(this.read());
   }
 
   async turn(tab) {
     if (tab === "Form") {
+      if (!this.asYaml) return;
+      const lost = this.asYaml.value !== this.shownYaml;
+      if (lost && !window.confirm("The form does not know what was changed in the YAML. Leave it and begin anew?")) return;
       this.showForm();
       return;
     }
     if (this.asYaml) return;
     const entered = this.read();
-    const text = this.name ? await getYaml(pathOf(this.kind, this.project, this.name)) : toYaml(entered);
+    const untouched = this.name && JSON.stringify(entered) === this.untouched;
+    const text = untouched ? await getYaml(pathOf(this.kind, this.project, this.name)) : toYaml(entered);
+    this.shownYaml = text;
     this.asYaml = el("textarea", { className: "document", spellcheck: "false", "aria-label": "YAML", value: text });
     this.asYaml.value = text;
     fill(this.place, this.asYaml);
@@ -122,7 +129,7 @@ class Editor {
   }
 
   async save(dryRun) {
-    const project = this.projectInput?.value ?? this.project;
+    const project = this.name ? this.project : this.projectInput?.value ?? this.project;
     const query = dryRun ? `${MANAGER}&dryRun=All` : MANAGER;
     const path = pathOf(this.kind, project, this.name);
     const send = (version) => write(this.name ? "PUT" : "POST", `${path}?${query}`, ...this.entered(version));

@@ -22,9 +22,18 @@ let projects = [];
 let leave = new AbortController();
 
 /** What an address means. */
+/** A part of an address; one that is no encoding of anything stands for itself. */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 export function parse(hash) {
   const [path, query = ""] = hash.replace(/^#/, "").split("?");
-  const parts = path.split("/").filter(Boolean).map(decodeURIComponent);
+  const parts = path.split("/").filter(Boolean).map(decoded);
   if (parts[0] !== "apis" || parts.length < 4) return { project: new URLSearchParams(query).get("project") ?? "" };
   const [, group, version, ...rest] = parts;
   const project = rest[0] === "namespaces" && rest.length > 2 ? rest.splice(0, 2)[1] : "";

@@ -128,10 +128,11 @@ class Page {
   }
 
   confirm() {
+    const uid = this.object?.metadata.uid;
     const act = async () => {
       this.question.close();
       try {
-        await remove(this.path);
+        await remove(this.path, uid);
       } catch (error) {
         fill(this.trouble, problem(error));
       }

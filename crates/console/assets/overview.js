@@ -9,16 +9,22 @@ const LOOKED_AT_MAX = 500;
 /** Records of what happened and who may what are not what a fleet is made of. */
 const NOT_SHOWN = new Set(["Event", "AccessToken", "JoinToken", "Revocation", "Role", "RoleBinding", "Secret"]);
 
-export async function overview(view, { kinds, project, signal }) {
+export async function overview(view, { kinds, project, signal, state }) {
   const shown = kinds.filter((kind) => !NOT_SHOWN.has(kind.kind));
   const cards = el("div", { className: "cards" });
   fill(view, el("h1", {}, project ? `Project ${project}` : "Everything"), cards);
   for (;;) {
-    const looks = await Promise.all(shown.map((kind) => look(kind, project)));
-    if (signal.aborted) return;
-    const there = looks.filter((found) => found && found.count > 0);
-    const nothing = el("p", { className: "quiet" }, "Nothing has been declared here yet. Choose a kind to begin with.");
-    fill(cards, there.length ? there.map((found) => card(found, project)) : nothing);
+    try {
+      const looks = await Promise.all(shown.map((kind) => look(kind, project)));
+      if (signal.aborted) return;
+      const there = looks.filter((found) => found && found.count > 0);
+      const nothing = el("p", { className: "quiet" }, "Nothing has been declared here yet. Choose a kind to begin with.");
+      fill(cards, there.length ? there.map((found) => card(found, project)) : nothing);
+      state("");
+    } catch (error) {
+      if (error.code === 401) throw error;
+      state(`Not connected, trying again: ${error.message}`);
+    }
     await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
     if (signal.aborted) return;
   }

@@ -41,6 +41,23 @@ async fn a_command_has_the_environment_and_folder_of_its_process() {
     assert_eq!((end.exit_code, end.problem.as_str()), (None, "it does not run"));
 }
 
+/// What a command started goes with the agent, also what its own end would not end.
+#[tokio::test]
+async fn an_agent_that_stops_leaves_no_command_behind() {
+    let world = World::new();
+    let (agent, mut server) = world.agent().await;
+    let program = world.script("exec sleep 60");
+    server.assign(&program).await;
+    server.until_state(&program, "Running").await;
+    let noted = world.path().join("child");
+    let script = format!("sleep 300 & echo $! > {}; wait", noted.display());
+    server.exec("a", &program, start(&["sh", "-c", &script])).await;
+    let child = read(&noted).await.parse().unwrap();
+    assert!(exists(child));
+    agent.stop().await.unwrap();
+    wait_gone(child).await;
+}
+
 #[tokio::test]
 async fn what_is_typed_arrives_and_a_terminal_has_a_size() {
     let world = World::new();

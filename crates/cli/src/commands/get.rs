@@ -10,6 +10,7 @@ use crate::sorting;
 use crate::targets::{self, Resource, Words};
 use anyhow::bail;
 use orrery_proto::hub::v1::KindInfo;
+use serde_json::Value;
 
 /// What to look at, and how to show it.
 pub struct Query {
@@ -111,6 +112,7 @@ impl Query {
         }
         if let Some(path) = &self.sort_by {
             found.sort_by(|(_, a), (_, b)| sorting::compare(path, a, b));
+            check_order(path, found.iter().map(|(_, object)| object));
         }
         for (kind, object) in found {
             listing.page(kind, vec![object])?;
@@ -146,6 +148,7 @@ impl Query {
                     all.append(&mut page.objects);
                 }
                 all.sort_by(|a, b| sorting::compare(path, a, b));
+                check_order(path, all.iter());
                 listing.page(kind, all)?;
                 continue;
             }
@@ -198,5 +201,13 @@ impl Query {
             project => format!(" in project {project} (-A looks in all)"),
         };
         format!("no {}{place}", plurals.join(", "))
+    }
+}
+
+/// Somebody who mistyped a path would take any order for the one that was asked for.
+fn check_order<'a>(path: &Path, mut all: impl Iterator<Item = &'a Value>) {
+    let first = all.next();
+    if first.is_some() && !sorting::any_has(path, first.into_iter().chain(all)) {
+        print::note(&format!("none of these has {path}, so they are not sorted by it"));
     }
 }

@@ -5,7 +5,7 @@ use super::watch;
 use crate::identity::{Guard, Lasting, asked_of_part};
 use futures::stream::BoxStream;
 use orrery_access::{Access, Attributes};
-use orrery_api::{FieldSelector, Kind, LabelSelector, Object, Scheme};
+use orrery_api::{Encoded, FieldSelector, Kind, LabelSelector, Object, Scheme};
 use orrery_fleet::middleware::Peer;
 use orrery_hub::{
     Accessor, ApplyOptions, DeleteOptions, Error, GetOptions, Hub, ListOptions, Merge, ObjectName,
@@ -122,13 +122,18 @@ impl HubApi {
         let writer = self.writer(&asked.kind, encoding);
         loop {
             let page = asked.accessor.list_encoded(options.clone()).await?;
-            let items = page.items.iter().map(|item| writer.write(item));
-            let items: Vec<wire::Resource> = items.collect::<Result<_, _>>()?;
-            let fitting = fitting(&items);
-            if fitting < items.len() {
-                options.limit = fitting;
-                continue;
-            }
+            let items = fitting(&writer, &page.items)?;
+            let page = if items.len() < page.items.len() {
+                options.limit = items.len();
+                let shorter = asked.accessor.list_encoded(options.clone()).await?;
+                if shorter.revision != page.revision {
+                    // Somebody has written meanwhile: it may hold something else.
+                    continue;
+                }
+                shorter
+            } else {
+                page
+            };
             return Ok(wire::ListResponse {
                 api_version: asked.kind.api_version().to_owned(),
                 kind: asked.kind.list_kind().to_owned(),
@@ -363,14 +368,18 @@ fn part(subresource: &str) -> Result<Part, Error> {
     }
 }
 
-/// How many of these, from the first, are one part of a list.
-fn fitting(items: &[wire::Resource]) -> usize {
-    let mut bytes = 0;
-    let fits = |item: &&wire::Resource| {
+/// As many of these, from the first, as are one part of a list.
+fn fitting(writer: &Writer, found: &[Encoded]) -> Result<Vec<wire::Resource>, Error> {
+    let (mut items, mut bytes) = (Vec::new(), 0);
+    for item in found {
+        let item = writer.write(item)?;
         bytes += item.encoded_len();
-        bytes <= PAGE_BYTES_MAX
-    };
-    items.iter().take_while(fits).count().max(1)
+        if PAGE_BYTES_MAX < bytes && !items.is_empty() {
+            break;
+        }
+        items.push(item);
+    }
+    Ok(items)
 }
 
 fn parse_revision(text: &str) -> Result<orrery_hub::Revision, Error> {

@@ -1,17 +1,20 @@
 //! Changes as messages.
 use super::convert::{self, Writer};
+use crate::connection::in_turns;
 use futures::stream::{BoxStream, StreamExt};
 use orrery_api::{Encoded, Form};
 use orrery_hub::{Error, WatchEvent, WatchStream};
 use orrery_proto::hub::v1::WatchResponse;
 use orrery_proto::hub::v1::watch_response::Type;
+use prost::Message as _;
 
 pub(super) fn encoded(
     events: WatchStream<Encoded>,
     writer: Writer,
 ) -> BoxStream<'static, Result<WatchResponse, Error>> {
     let form = writer.form();
-    events.map(move |event| encode(&writer, &form, event?)).boxed()
+    let events = events.map(move |event| encode(&writer, &form, event?));
+    in_turns(events, |event| event.as_ref().map_or(0, WatchResponse::encoded_len)).boxed()
 }
 
 fn encode(

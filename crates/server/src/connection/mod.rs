@@ -13,8 +13,10 @@ mod hosted;
 mod relay;
 mod silence;
 mod threads;
+mod turns;
 
 pub use gathered::gathered;
 pub use hosted::{Guest, Hosted};
 pub use silence::{QuietTimer, Silence};
 pub use threads::{Threads, aside};
+pub use turns::in_turns;

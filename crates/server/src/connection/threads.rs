@@ -17,7 +17,7 @@ use hyper::rt::Executor as _;
 use hyper_util::rt::TokioExecutor;
 use std::cell::RefCell;
 use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -84,8 +84,11 @@ impl Threads {
         };
         let life = Life::of(&thread.lives);
         let arrival: Arrival = Box::new(move || alone(connection(), life).boxed());
-        // A thread ends only when it is told to, and then nobody serves connections any more.
-        let _ = thread.arrivals.send(arrival).await;
+        if let Err(refused) = thread.arrivals.send(arrival).await {
+            // A thread ends only when it is told to. Whatever ended it, whoever comes is served.
+            tracing::error!("a thread of connections has ended");
+            TokioExecutor::new().execute((refused.0)());
+        }
     }
 
     /// Ends them with everything that is still on them.
@@ -132,7 +135,7 @@ async fn live(mut arriving: mpsc::Receiver<Arrival>) {
         tokio::select! {
             biased;
             arrival = arriving.recv() => match arrival {
-                Some(arrival) => all.push(arrival()),
+                Some(arrival) => all.extend(made(arrival)),
                 None => break,
             },
             Some(()) = turn => {}
@@ -145,6 +148,12 @@ async fn live(mut arriving: mpsc::Receiver<Arrival>) {
         }
     }
     while all.next().await.is_some() {}
+}
+
+/// The connection, unless that panics, which ends nobody else.
+fn made(arrival: Arrival) -> Option<BoxFuture<'static, ()>> {
+    let made = catch_unwind(AssertUnwindSafe(arrival));
+    made.inspect_err(|_| tracing::error!("a connection panicked before it began")).ok()
 }
 
 /// As in a task of its own: whoever panics takes nobody else along.

@@ -1,6 +1,7 @@
 //! What a commander's request means: one of the hub's operations.
 use crate::api::{Front, to_wire};
 use crate::backup;
+use crate::connection::aside;
 use crate::gate::{Asked, Caller, Transport};
 use crate::identity::{Guard, Lasting, asked_of_resource};
 use crate::metrics::Metrics;
@@ -195,7 +196,11 @@ impl CommandHandler for Commands {
             Request::ListVersions(request) => {
                 front.list_versions(caller, request).await.map(Reply::ListVersions)
             }
-            Request::List(request) => front.list(caller, request).await.map(Reply::List),
+            Request::List(request) => {
+                let (front, caller) = (front.clone(), caller.clone());
+                let listing = async move { front.list(&caller, request).await };
+                aside(listing).await.map(Reply::List)
+            }
             Request::Apply(request) => front.apply(caller, request).await.map(Reply::Apply),
             Request::Delete(request) => front.delete(caller, request).await.map(Reply::Delete),
             Request::RotateKey(request) => self.rotate_key(caller, request).await,

@@ -45,7 +45,7 @@ pub async fn one(call: &Call, name: &ObjectName, body: Body) -> Result<Response,
     Ok(render::answer(StatusCode::OK, call.form, &value, &[]))
 }
 
-/// Deletes one by one; what someone else deleted meanwhile is as good.
+/// Deletes what a list with the same words holds, one by one; what someone else deleted meanwhile is as good.
 pub async fn collection(
     call: &Call,
     project: Option<String>,
@@ -56,7 +56,13 @@ pub async fn collection(
         return Err(Failure::bad_request("preconditions are for one object, not for a collection"));
     }
     let selection = Selection::of(&call.resource, &call.query, project)?;
-    let page = read::page(call, selection, read::Wanted::default()).await?;
+    call.check_version(call.query.version).await?;
+    let page = read::page(call, selection, read::Wanted::of(&call.query)).await?;
+    let head = ListHead {
+        version: page.revision.to_string(),
+        continue_from: page.continue_from,
+        remaining: page.remaining,
+    };
     let mut deleted = Vec::new();
     for object in page.items {
         let object = object.into_object().map_err(Failure::internal)?;
@@ -73,8 +79,6 @@ pub async fn collection(
             Err(error) => return Err(Failure::of(error, &call.resource, &name.name)),
         }
     }
-    let version = page.revision.to_string();
-    let head = ListHead { version, continue_from: None, remaining: None };
     call.renderer().list(deleted.into_iter().map(Ok), &head)
 }
 

@@ -41,13 +41,7 @@ pub async fn get(call: &Call, name: &ObjectName, part: Part) -> Result<Response,
 pub async fn list(call: &Call, project: Option<String>) -> Result<Response, Failure> {
     let selection = Selection::of(&call.resource, &call.query, project)?;
     call.check_version(call.query.version).await?;
-    let query = &call.query;
-    let wanted = Wanted {
-        limit: query.limit,
-        continue_from: query.continue_from.clone(),
-        at: exact(query),
-        shared: true,
-    };
+    let wanted = Wanted { shared: true, ..Wanted::of(&call.query) };
     let page = page(call, selection, wanted).await?;
     let head = ListHead {
         version: page.revision.to_string(),
@@ -68,6 +62,14 @@ pub struct Wanted {
     pub at: Option<Revision>,
     /// Also what others share with the project.
     pub shared: bool,
+}
+
+impl Wanted {
+    /// As it is asked for, of the project's own objects.
+    pub fn of(query: &Query) -> Self {
+        let continue_from = query.continue_from.clone();
+        Self { limit: query.limit, continue_from, at: exact(query), shared: false }
+    }
 }
 
 /// One page. A project that is not there holds nothing, which is no error in this dialect.

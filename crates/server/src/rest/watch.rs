@@ -14,6 +14,7 @@ use super::failure::Failure;
 use super::query::{Query, Version};
 use super::render::Renderer;
 use super::selection::Selection;
+use crate::connection::in_turns;
 use crate::identity::{GOOD_NO_LONGER, LastWords, Lasting};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -126,7 +127,8 @@ fn lines(
         },
         over: false,
     };
-    stream::unfold(state, State::next).take_until(Box::pin(end)).map(Ok)
+    let lines = in_turns(stream::unfold(state, State::next), Bytes::len);
+    lines.take_until(Box::pin(end)).map(Ok)
 }
 
 /// What watchers that get the same lines have in common. Tables show ages, so each has its own.

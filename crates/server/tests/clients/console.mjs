@@ -109,6 +109,42 @@ const checks = {
     assert.equal((await api("GET", `${WORKLOADS}/changed`)).metadata.labels.tier, "2");
   },
 
+  /** What is made goes where the address says, and what was entered goes with its user from the form to the YAML. */
+  async keeps() {
+    await page.goto(`${url}/console/`);
+    await page.getByRole("heading", { name: "Everything" }).waitFor();
+    const project = { apiVersion: "core.orrery.dev/v1", kind: "Project", metadata: { name: "late" } };
+    await api("POST", "/apis/core.orrery.dev/v1/projects", project);
+    const late = "/apis/apps.orrery.dev/v1/namespaces/late/workloads";
+    await page.goto(`${url}/console/#${late}?new`);
+    await page.locator("[data-path='metadata.name']").fill("made");
+    assert.equal(await page.locator("[data-path='metadata.namespace']").inputValue(), "late");
+    await page.getByLabel("one of process, podman").selectOption("process");
+    await page.locator("[data-path='spec.process.command']").fill("sleep");
+    await page.locator("fieldset[data-path='spec.placement.nodes']").getByRole("button", { name: "Add" }).click();
+    await page.locator("[data-path='spec.placement.nodes[0]']").fill("n1");
+    await page.getByRole("button", { name: "Create" }).click();
+    await page.getByRole("heading", { name: "made", exact: true }).waitFor();
+    await page.goto(`${url}/console/#${late}/made?edit`);
+    await page.locator("[data-path='spec.process.command']").fill("entered");
+    await page.getByRole("tab", { name: "YAML" }).click();
+    const document = page.getByLabel("YAML");
+    assert.match(await document.inputValue(), /command: entered/);
+    await document.fill((await document.inputValue()).replace("command: entered", "command: typed"));
+    let asked = "";
+    page.once("dialog", (dialog) => {
+      asked = dialog.message();
+      dialog.dismiss();
+    });
+    await page.getByRole("tab", { name: "Form" }).click();
+    assert.match(asked, /does not know what was changed/);
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("heading", { name: "made", exact: true }).waitFor();
+    assert.equal((await api("GET", `${late}/made`)).spec.process.command, "typed");
+    await page.goto(`${url}/console/#${late}/%zz`);
+    await page.getByText("%zz").first().waitFor();
+  },
+
   /** It goes only when that is confirmed. */
   async deletes() {
     const project = { apiVersion: "core.orrery.dev/v1", kind: "Project", metadata: { name: "shop" } };

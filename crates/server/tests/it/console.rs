@@ -33,6 +33,11 @@ async fn an_object_is_changed_and_nobody_elses_change_is_lost() {
 }
 
 #[tokio::test]
+async fn what_was_entered_goes_where_it_should() {
+    browse(&World::start().await.url(), "keeps", "").await;
+}
+
+#[tokio::test]
 async fn an_object_goes_when_it_is_confirmed() {
     browse(&World::start().await.url(), "deletes", "").await;
 }

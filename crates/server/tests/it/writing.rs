@@ -259,3 +259,37 @@ async fn an_apply_with_a_repeated_key_is_refused() {
     assert_eq!(found["spec"]["ports"].as_array().expect("a list").len(), 1);
     assert_eq!(found["spec"]["ports"][0]["port"], 81);
 }
+
+/// Whoever deletes the first of a list does not mean the others.
+#[tokio::test]
+async fn a_part_of_a_collection_is_deleted() {
+    let world = World::start().await;
+    for name in ["a", "b", "c", "d"] {
+        world.post(NODES, &node(name)).await.expect(201);
+    }
+    let listed = world.get(&format!("{NODES}?limit=1")).await.expect(200);
+    let token = listed["metadata"]["continue"].as_str().expect("more").to_owned();
+    let path = format!("{NODES}?limit=2&continue={token}");
+    let deleted = world.delete(&path, &json!({})).await.expect(200);
+    let names = |list: &Value| -> Vec<String> {
+        let items = list["items"].as_array().expect("items").iter();
+        items.map(|item| item["metadata"]["name"].as_str().expect("a name").to_owned()).collect()
+    };
+    assert_eq!(names(&deleted), ["b", "c"]);
+    assert!(deleted["metadata"]["continue"].is_string(), "{}", deleted["metadata"]);
+    assert_eq!(names(&world.get(NODES).await.expect(200)), ["a", "d"]);
+    let deleted = world.delete(&format!("{NODES}?limit=1"), &json!({})).await.expect(200);
+    assert_eq!(names(&deleted), ["a"]);
+    assert_eq!(names(&world.get(NODES).await.expect(200)), ["d"]);
+}
+
+#[tokio::test]
+async fn whoever_replaces_says_what() {
+    let world = World::start().await;
+    world.post(WORKLOADS, &workload("a")).await.expect(201);
+    let mut object = workload("a");
+    object["metadata"]["name"] = json!("");
+    let status = world.put(&format!("{WORKLOADS}/a"), &object).await.expect(400);
+    let text = status["message"].as_str().unwrap_or_default();
+    assert!(text.contains("was undeterminable: name must be provided"), "{text}");
+}

@@ -142,6 +142,9 @@ impl Client {
         let began = Instant::now();
         let deadline = began + self.inner.request_timeout;
         let mut connects = Connects::new(began);
+        // What a member said of our certificate. It says so after the connection was made, and then cuts it: what
+        // else is met says nothing.
+        let mut unwelcome = None;
         loop {
             let (member, token) = (self.preferred(), self.inner.stamp.token.read().clone());
             let attempt = match repeat {
@@ -166,8 +169,13 @@ impl Client {
             let (not_sent, now) = (refusal.was_not_sent(), Instant::now());
             let nobody_is_there = connects.failed(not_sent, now, self.inner.shown.count());
             let again = not_sent || repeat == Repeat::Safe;
-            if !again || nobody_is_there || deadline <= now + PAUSE {
-                return Err(refusal);
+            if refusal.is_certificate_refused() {
+                unwelcome.get_or_insert(refusal.clone());
+            }
+            let refused =
+                unwelcome.is_some() && UNCONNECTED <= now.saturating_duration_since(began);
+            if !again || nobody_is_there || refused || deadline <= now + PAUSE {
+                return Err(unwelcome.unwrap_or(refusal));
             }
             sleep(PAUSE).await;
         }
@@ -260,7 +268,7 @@ impl Connects {
 }
 
 /// Why a request has no answer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Refusal {
     Etcd(Status),
     Ours(Error),
@@ -288,6 +296,13 @@ impl Refusal {
 
     fn is_out_of_space(&self) -> bool {
         self.says("database space exceeded")
+    }
+
+    /// Whether a member ended the connection because of the certificate that we show, or do not show.
+    fn is_certificate_refused(&self) -> bool {
+        let Self::Etcd(status) = self else { return false };
+        let said = describe(status);
+        said.contains("fatal alert") && said.contains("Certificate")
     }
 
     fn is_password_wrong(&self) -> bool {
@@ -339,6 +354,13 @@ impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             full if full.is_out_of_space() => super::room::full(),
+            Refusal::Etcd(status) if Refusal::Etcd(status.clone()).is_certificate_refused() => {
+                let reason = format!(
+                    "etcd does not take the certificate that we show: it may have ended, or be of an authority that etcd does not know ({})",
+                    describe(&status)
+                );
+                Self::Unreachable { reason }
+            }
             Refusal::Etcd(status) if may_pass(status.code()) => {
                 Self::Unreachable { reason: format!("etcd: {}", describe(&status)) }
             }

@@ -341,11 +341,13 @@ async fn tls_in_both_directions() {
     let nameless = EtcdTls { identity: None, ..tls.clone() };
     let misled = EtcdTls { domain: Some("other.test".to_owned()), ..tls.clone() };
     let distrusting = EtcdTls { authority: Pki::new().authority.pem().into_bytes(), ..tls };
-    for wrong in [nameless, misled, distrusting] {
+    let unwelcome = "etcd does not take the certificate that we show";
+    for (wrong, why) in [(nameless, unwelcome), (misled, ""), (distrusting, "")] {
         let request_timeout = Duration::from_secs(1);
         let options = EtcdOptions { request_timeout, ..cluster.options_tls("r/", wrong) };
         let error = open_etcd(options).await.expect_err("not let in");
         assert!(error.to_string().contains("cannot be reached"), "{error}");
+        assert!(error.to_string().contains(why), "{error}");
     }
 }
 

@@ -165,6 +165,14 @@ impl Control for Beside {
     }
 
     async fn kill(&mut self) {
+        self.end_all();
+        let _ = self.child.kill().await;
+    }
+}
+
+impl Beside {
+    /// Ends it and what it started, without waiting for that.
+    fn end_all(&self) {
         // Until it is waited for, its number stands for nobody else.
         let pid = self.child.id().and_then(|pid| i32::try_from(pid).ok());
         let below = pid.map(|pid| procfs::descendants(pid).unwrap_or_default());
@@ -176,6 +184,12 @@ impl Control for Beside {
             // Gone already is as good.
             let _ = stat.identity.signal(Signal::KILL);
         }
-        let _ = self.child.kill().await;
+    }
+}
+
+/// Nobody is at the other end any more: the agent stops, for example.
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.end_all();
     }
 }

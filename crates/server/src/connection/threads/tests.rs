@@ -61,6 +61,33 @@ async fn what_panics_takes_nobody_along() {
 }
 
 #[tokio::test]
+async fn what_panics_before_it_begins_takes_nobody_along() {
+    let threads = started();
+    for _ in 0..threads.all.len() {
+        threads
+            .take(|| {
+                assert!(name().is_empty(), "planted");
+                std::future::ready(())
+            })
+            .await;
+    }
+    let (names, _ends) = populated(&threads, threads.all.len()).await;
+    assert!(names.iter().all(|name| name.starts_with("connections-")), "{names:?}");
+    threads.end().await;
+}
+
+#[tokio::test]
+async fn whoever_comes_is_served_without_the_thread_too() {
+    let (arrivals, _) = mpsc::channel(1);
+    let (_, ended) = oneshot::channel();
+    let gone = Thread { arrivals, lives: Arc::default(), ended };
+    let threads = Threads { all: vec![gone], stop: CancellationToken::new().drop_guard() };
+    let (names, _ends) = populated(&threads, 1).await;
+    assert!(!names[0].starts_with("connections-"), "{names:?}");
+    assert_eq!(lives(&threads), [1]);
+}
+
+#[tokio::test]
 async fn ending_drops_what_is_left() {
     let threads = started();
     let (_, ends) = populated(&threads, 5).await;
