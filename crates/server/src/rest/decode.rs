@@ -49,17 +49,6 @@ pub fn settle(
     Ok(())
 }
 
-/// Whoever replaces an object says itself which one it means.
-pub fn check_named(value: &Value, name: &str) -> Result<(), Failure> {
-    let said = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-    if said.is_empty() {
-        return Err(Failure::bad_request(format!(
-            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
-        )));
-    }
-    Ok(())
-}
-
 /// What a value says of its type is what is expected; what it does not say is filled in.
 pub fn check_type(
     fields: &mut Map<String, Value>,

@@ -91,7 +91,6 @@ pub async fn replace(
 ) -> Result<Response, Failure> {
     check_lineage(call, &name.project, &name.name)?;
     let (mut value, twice) = read(call, body).await?;
-    decode::check_named(&value, &name.name)?;
     decode::settle(&call.resource, &mut value, &name.project, Some(&name.name))?;
     let given = decode::decode(&call.resource, value, call.query.validation)?.warning(twice);
     let options = ApplyOptions {

@@ -282,14 +282,3 @@ async fn a_part_of_a_collection_is_deleted() {
     assert_eq!(names(&deleted), ["a"]);
     assert_eq!(names(&world.get(NODES).await.expect(200)), ["d"]);
 }
-
-#[tokio::test]
-async fn whoever_replaces_says_what() {
-    let world = World::start().await;
-    world.post(WORKLOADS, &workload("a")).await.expect(201);
-    let mut object = workload("a");
-    object["metadata"]["name"] = json!("");
-    let status = world.put(&format!("{WORKLOADS}/a"), &object).await.expect(400);
-    let text = status["message"].as_str().unwrap_or_default();
-    assert!(text.contains("was undeterminable: name must be provided"), "{text}");
-}
