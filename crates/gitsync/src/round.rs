@@ -259,8 +259,16 @@ impl Round<'_> {
             let Some(conditions) = found.object.conditions() else { continue };
             let (present, declared) =
                 (self.system.present(found), sides.declared.contains_key(key));
-            let standing =
-                standing::at_rest(&self.settings, &present, declared, &conditions, outcome);
+            let unread = &sides.source.problems;
+            let settings = &self.settings;
+            let standing = standing::at_rest(
+                settings,
+                &present,
+                declared,
+                &conditions,
+                unread,
+                &outcome.commit,
+            );
             self.note(sides, key, standing).await;
         }
         let declared = sides.declared.keys().filter(|key| !failed.contains(*key)).count();

@@ -1,6 +1,6 @@
 //! What each resource says of its own sync: a condition of its status, where its kind has conditions.
 use crate::plan::{Present, Settings, Step};
-use crate::round::Outcome;
+use crate::source::Problem;
 use crate::status::{cut, short};
 use crate::system::System;
 use orrery_api::{Condition, Object};
@@ -90,13 +90,15 @@ pub fn after(
     }
 }
 
-/// What is to be said of a resource with which nothing had to be done.
+/// What is to be said of a resource with which nothing had to be done. `unread` are the problems with files, not those
+/// with what they hold: these belong to other resources.
 pub fn at_rest(
     settings: &Settings,
     present: &Present,
     is_declared: bool,
     conditions: &[Condition],
-    outcome: &Outcome,
+    unread: &[Problem],
+    commit: &str,
 ) -> Option<Standing> {
     let known = present.lineage.as_ref().filter(|known| known.origin == settings.origin)?;
     let file = known.file.clone();
@@ -106,9 +108,9 @@ pub fn at_rest(
     if is_declared {
         // Since when it is so is known already.
         let told = synced(conditions).is_some_and(|it| it.status == "True");
-        return (!told).then(|| Standing::Applied { file, commit: outcome.commit.clone() });
+        return (!told).then(|| Standing::Applied { file, commit: commit.to_owned() });
     }
-    match outcome.problems.iter().find(|problem| problem.file == file) {
+    match unread.iter().find(|problem| problem.file == file) {
         Some(problem) => Some(Standing::Refused(problem.message.clone())),
         None => settings.readable.then_some(Standing::Left { file }),
     }
@@ -153,7 +155,6 @@ impl System {
 mod tests {
     use super::*;
     use crate::lineage::{Lineage, Origin};
-    use crate::source::Problem;
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp { seconds, nanos: 0 }
@@ -166,21 +167,19 @@ mod tests {
         let lineage = Some(Lineage { origin, file: "a.yaml".into(), ..Lineage::default() });
         let present =
             Present { digest: String::new(), lineage, going: false, owned: false, kept_by: None };
-        let outcome = Outcome { commit: "c".into(), ..Outcome::default() };
         let applied = Standing::Applied { file: "a.yaml".into(), commit: "c".into() };
-        let told = at_rest(&settings, &present, true, &[], &outcome);
+        let told = at_rest(&settings, &present, true, &[], &[], "c");
         assert_eq!(told.as_ref(), Some(&applied), "it never said so");
         let before = [applied.condition(1)];
-        assert_eq!(at_rest(&settings, &present, true, &before, &outcome), None);
+        assert_eq!(at_rest(&settings, &present, true, &before, &[], "d"), None);
         let left = Standing::Left { file: "a.yaml".into() };
-        assert_eq!(at_rest(&settings, &present, false, &before, &outcome), Some(left));
-        let problems = vec![Problem::of_file("a.yaml", "is wrong")];
-        let bad = Outcome { problems, ..outcome };
+        assert_eq!(at_rest(&settings, &present, false, &before, &[], "d"), Some(left));
+        let bad = [Problem::of_file("a.yaml", "is wrong")];
         settings.readable = false;
-        let told = at_rest(&settings, &present, false, &before, &bad);
+        let told = at_rest(&settings, &present, false, &before, &bad, "d");
         assert!(matches!(told, Some(Standing::Refused(why)) if why.contains("is wrong")));
         let other = Present { lineage: None, ..present };
-        assert_eq!(at_rest(&settings, &other, true, &[], &bad), None, "it is not ours");
+        assert_eq!(at_rest(&settings, &other, true, &[], &bad, "d"), None, "it is not ours");
     }
 
     #[test]

@@ -48,6 +48,21 @@ async fn a_resource_says_what_it_came_from_and_why_it_is_not_newer() {
     assert_eq!(left["message"], "a.yaml does not hold it any more");
 }
 
+/// What is wrong with another resource of the file is not said of the one that left it.
+#[tokio::test]
+async fn whoever_left_a_file_does_not_speak_of_others_in_it() {
+    let (world, repository) = (world().await, Repository::new());
+    let two = format!("{}---\n{}", workload("a", "one"), workload("b", "one"));
+    repository.push(&[("two.yaml", Some(&two))]);
+    apply(&world.hub, &sync("s", &repository.url(), json!({"prune": false}))).await;
+    said(&world, "a", "Applied").await;
+    // It can be read, and is refused by the rules of its kind.
+    let refused = workload("b", "one").replace("spec:", "spec:\n  stopGraceSeconds: -1");
+    repository.push(&[("two.yaml", Some(&refused))]);
+    said(&world, "b", "Refused").await;
+    assert_eq!(said(&world, "a", "LeftGit").await["message"], "two.yaml does not hold it any more");
+}
+
 /// proves: HUB-13
 #[tokio::test]
 async fn what_is_written_back_says_so_and_others_conditions_stay() {

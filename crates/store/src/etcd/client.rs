@@ -300,9 +300,7 @@ impl Refusal {
 
     /// Whether a member ended the connection because of the certificate that we show, or do not show.
     fn is_certificate_refused(&self) -> bool {
-        let Self::Etcd(status) = self else { return false };
-        let said = describe(status);
-        said.contains("fatal alert") && said.contains("Certificate")
+        matches!(self, Self::Etcd(status) if is_certificate_refused(status))
     }
 
     fn is_password_wrong(&self) -> bool {
@@ -354,7 +352,7 @@ impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             full if full.is_out_of_space() => super::room::full(),
-            Refusal::Etcd(status) if Refusal::Etcd(status.clone()).is_certificate_refused() => {
+            Refusal::Etcd(status) if is_certificate_refused(&status) => {
                 let reason = format!(
                     "etcd does not take the certificate that we show: it may have ended, or be of an authority that etcd does not know ({})",
                     describe(&status)
@@ -368,6 +366,12 @@ impl From<Refusal> for Error {
             Refusal::Ours(error) => error,
         }
     }
+}
+
+/// An alert of TLS is known by its words alone.
+fn is_certificate_refused(status: &Status) -> bool {
+    let said = describe(status);
+    said.contains("fatal alert") && said.contains("Certificate")
 }
 
 /// The message with its causes, for "transport error" alone helps nobody. Causes repeat each other.
