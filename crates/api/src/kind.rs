@@ -1,9 +1,13 @@
 //! What the scheme knows of one kind.
+mod fields;
+
 use std::{fmt, sync::Arc};
 
 use orrery_proto::options::v1::{Column as ColumnRules, KindRules, Scale};
-use prost_reflect::{FieldDescriptor, Kind as ProtoKind, MessageDescriptor};
+use prost_reflect::{FieldDescriptor, MessageDescriptor};
 
+use self::fields::has_type_fields;
+pub(crate) use self::fields::{Fields, MetaFields, Numbers};
 use crate::{
     docs::field_doc,
     object::Object,
@@ -31,6 +35,7 @@ pub struct Kind {
     pub(crate) list_descriptor: MessageDescriptor,
     pub(crate) fields: Fields,
     pub(crate) meta: MetaFields,
+    pub(crate) numbers: Numbers,
     pub(crate) schema: Schema,
     pub(crate) has_secrets: bool,
     /// Where its spec says with whom an object is shared.
@@ -53,6 +58,8 @@ pub struct Column {
     /// The comment of the field that is shown.
     pub description: String,
     pub(crate) steps: Vec<FieldDescriptor>,
+    /// The numbers of the steps, where objects are found by what the column shows: single texts.
+    pub(crate) way: Option<Vec<u32>>,
 }
 
 /// How a cell is shown.
@@ -63,31 +70,6 @@ pub enum ColumnType {
     Boolean,
     /// A point in time, shown as an age.
     Date,
-}
-
-/// The fields that every kind has, by their role.
-pub(crate) struct Fields {
-    pub api_version: FieldDescriptor,
-    pub kind: FieldDescriptor,
-    pub metadata: FieldDescriptor,
-    pub spec: Option<FieldDescriptor>,
-    pub status: Option<FieldDescriptor>,
-}
-
-/// The fields of metadata that are read without decoding the whole of it.
-pub(crate) struct MetaFields {
-    pub name: FieldDescriptor,
-    pub project: FieldDescriptor,
-    pub labels: FieldDescriptor,
-    pub annotations: FieldDescriptor,
-    pub uid: FieldDescriptor,
-    pub resource_version: FieldDescriptor,
-    pub generation: FieldDescriptor,
-    pub creation_timestamp: FieldDescriptor,
-    pub deletion_timestamp: FieldDescriptor,
-    pub finalizers: FieldDescriptor,
-    pub managed_fields: FieldDescriptor,
-    pub owner_references: FieldDescriptor,
 }
 
 impl Kind {
@@ -222,6 +204,7 @@ impl Kind {
             columns,
             descriptor: descriptor.clone(),
             list_descriptor,
+            numbers: Numbers::of(&fields, &meta),
             fields,
             meta,
             schema,
@@ -277,13 +260,6 @@ fn find_list(descriptor: &MessageDescriptor) -> Result<MessageDescriptor, String
     Ok(list)
 }
 
-fn has_type_fields(descriptor: &MessageDescriptor) -> bool {
-    ["api_version", "kind"].iter().all(|name| {
-        let field = descriptor.get_field_by_name(name);
-        field.is_some_and(|field| matches!(field.kind(), ProtoKind::String) && !field.is_list())
-    })
-}
-
 fn check_names(rules: &KindRules) -> Result<(), String> {
     if rules.literal_group && !rules.group.split('.').all(crate::validate::is_name) {
         return Err(format!("group {:?} must be a lower-case DNS name", rules.group));
@@ -309,57 +285,6 @@ fn check_scale(scale: &Scale, schema: &Schema) -> Result<(), String> {
     Ok(())
 }
 
-impl Fields {
-    fn find(descriptor: &MessageDescriptor) -> Result<Self, String> {
-        let named = |name: &str| descriptor.get_field_by_name(name);
-        let message = |name: &str| match named(name) {
-            Some(field) if field.kind().as_message().is_none() || field.is_list() => {
-                Err(format!("{name} must be a message"))
-            }
-            found => Ok(found),
-        };
-        let metadata = message("metadata")?;
-        match (named("api_version"), named("kind"), metadata) {
-            (Some(api_version), Some(kind), Some(metadata)) if has_type_fields(descriptor) => {
-                Ok(Self {
-                    api_version,
-                    kind,
-                    metadata,
-                    spec: message("spec")?,
-                    status: message("status")?,
-                })
-            }
-            _ => Err("a kind must have apiVersion, kind (strings) and metadata".to_owned()),
-        }
-    }
-}
-
-impl MetaFields {
-    fn find(metadata: &FieldDescriptor) -> Result<Self, String> {
-        let ProtoKind::Message(meta) = metadata.kind() else {
-            return Err("metadata must be an orrery.meta.v1.ObjectMeta".to_owned());
-        };
-        let get = |name: &str| {
-            meta.get_field_by_name(name)
-                .ok_or_else(|| format!("metadata must be an orrery.meta.v1.ObjectMeta with {name}"))
-        };
-        Ok(Self {
-            name: get("name")?,
-            project: get("project")?,
-            labels: get("labels")?,
-            annotations: get("annotations")?,
-            uid: get("uid")?,
-            resource_version: get("resource_version")?,
-            generation: get("generation")?,
-            creation_timestamp: get("creation_timestamp")?,
-            deletion_timestamp: get("deletion_timestamp")?,
-            finalizers: get("finalizers")?,
-            managed_fields: get("managed_fields")?,
-            owner_references: get("owner_references")?,
-        })
-    }
-}
-
 impl Column {
     fn build(rules: &ColumnRules, schema: &Schema) -> Result<Self, String> {
         let path = &rules.path;
@@ -378,6 +303,8 @@ impl Column {
         }
         let steps = crate::lookup::steps(schema, path)
             .ok_or_else(|| format!("column {:?}: {path} goes through a list", rules.name))?;
+        let is_text = field.shape == Shape::Single(Element::Scalar(Scalar::String));
+        let way = is_text.then(|| steps.iter().map(FieldDescriptor::number).collect());
         let description = field_doc(&field.descriptor);
         Ok(Self {
             name: rules.name.clone(),
@@ -386,6 +313,7 @@ impl Column {
             wide: rules.wide,
             description,
             steps,
+            way,
         })
     }
 }

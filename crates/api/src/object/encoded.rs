@@ -164,19 +164,19 @@ impl Encoded {
     }
 
     pub fn name(&self) -> Result<&str, ObjectError> {
-        self.meta_text(self.kind().meta.name.number(), Object::name)
+        self.meta_text(self.kind().numbers.name, Object::name)
     }
 
     pub fn project(&self) -> Result<&str, ObjectError> {
-        self.meta_text(self.kind().meta.project.number(), Object::project)
+        self.meta_text(self.kind().numbers.project, Object::project)
     }
 
     pub fn uid(&self) -> Result<&str, ObjectError> {
-        self.meta_text(self.kind().meta.uid.number(), Object::uid)
+        self.meta_text(self.kind().numbers.uid, Object::uid)
     }
 
     pub fn resource_version(&self) -> Result<&str, ObjectError> {
-        self.meta_text(self.kind().meta.resource_version.number(), Object::resource_version)
+        self.meta_text(self.kind().numbers.resource_version, Object::resource_version)
     }
 
     fn meta_text(&self, number: u32, of: fn(&Object) -> &str) -> Result<&str, ObjectError> {
@@ -191,7 +191,7 @@ impl Encoded {
 
     /// Whether the object belongs to others.
     pub fn has_owners(&self) -> Result<bool, ObjectError> {
-        let number = self.kind().meta.owner_references.number();
+        let number = self.kind().numbers.owner_references;
         match splice::meta_has(self.kind(), self.bytes(), number) {
             Some(has) => Ok(has),
             None => self.object().map(Object::has_owners),
@@ -200,7 +200,7 @@ impl Encoded {
 
     /// Whether the object waits for its finalizers to go.
     pub fn is_going(&self) -> Result<bool, ObjectError> {
-        let number = self.kind().meta.deletion_timestamp.number();
+        let number = self.kind().numbers.deletion_timestamp;
         match splice::meta_has(self.kind(), self.bytes(), number) {
             Some(has) => Ok(has),
             None => self.object().map(|object| object.deletion_timestamp().is_some()),
@@ -209,9 +209,9 @@ impl Encoded {
 
     /// What was published of it; nothing else is read.
     pub fn status<T: Message + Default>(&self) -> Result<Option<T>, ObjectError> {
-        let Some(field) = &self.kind().fields.status else { return Ok(None) };
+        let Some(number) = self.kind().numbers.status else { return Ok(None) };
         let mut status: Option<T> = None;
-        for content in wire::all(self.bytes(), &[field.number()]) {
+        for content in wire::all(self.bytes(), &[number]) {
             let merged = status.get_or_insert_default().merge(content);
             merged.map_err(|error| decode_error(self.kind().kind(), &error))?;
         }
@@ -220,7 +220,7 @@ impl Encoded {
 
     /// The text of one annotation; the others are passed over.
     pub fn annotation(&self, name: &str) -> Option<&str> {
-        let way = [self.kind().fields.metadata.number(), self.kind().meta.annotations.number()];
+        let way = [self.kind().numbers.metadata, self.kind().numbers.annotations];
         let entries = wire::all(self.bytes(), &way);
         entries.into_iter().rev().find_map(|entry| wire::of_entry(entry, name))
     }

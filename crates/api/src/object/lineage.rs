@@ -38,7 +38,7 @@ impl Encoded {
         if let Some(object) = self.decoded() {
             return object.lineage().is_some();
         }
-        let way = [self.kind().fields.metadata.number(), self.kind().meta.annotations.number()];
+        let way = [self.kind().numbers.metadata, self.kind().numbers.annotations];
         let mut found = false;
         each(self.bytes(), &way, &mut |entry| found |= of_entry(entry, LINEAGE).is_some());
         found
@@ -57,7 +57,7 @@ impl Encoded {
 
 /// The bytes without the annotation; `None` where they must be decoded.
 fn stripped(kind: &Kind, bytes: &[u8]) -> Option<Bytes> {
-    let (metadata, annotations) = (kind.fields.metadata.number(), kind.meta.annotations.number());
+    let (metadata, annotations) = (kind.numbers.metadata, kind.numbers.annotations);
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     while let Some(field) = next(&mut rest)? {

@@ -22,8 +22,8 @@ pub(super) struct Shown<'a> {
 /// The same object, shown differently; `None` when the bytes are of an unusual form and must be
 /// decoded.
 pub(super) fn splice(kind: &Kind, bytes: &[u8], shown: Shown<'_>) -> Option<Bytes> {
-    let numbers = [kind.fields.api_version.number(), kind.fields.kind.number()];
-    let metadata = kind.fields.metadata.number();
+    let numbers = [kind.numbers.api_version, kind.numbers.kind];
+    let metadata = kind.numbers.metadata;
     let (mut before, mut meta, mut after): (Vec<&[u8]>, _, &[u8]) = (Vec::new(), None, &[]);
     let mut rest = bytes;
     while let Some(field) = next(&mut rest)? {
@@ -41,8 +41,8 @@ pub(super) fn splice(kind: &Kind, bytes: &[u8], shown: Shown<'_>) -> Option<Byte
     }
     let kept = kept(kind, meta.unwrap_or_default(), shown)?;
     let said = [
-        (kind.meta.project.number(), shown.project),
-        (kind.meta.resource_version.number(), shown.resource_version),
+        (kind.numbers.project, shown.project),
+        (kind.numbers.resource_version, shown.resource_version),
     ];
     let said = said.map(|(number, text)| (number, text.filter(|text| !text.is_empty())));
     let length = kept.iter().map(|part| part.len()).sum::<usize>()
@@ -68,7 +68,7 @@ pub(super) fn splice(kind: &Kind, bytes: &[u8], shown: Shown<'_>) -> Option<Byte
 
 /// The bytes of the metadata of an encoded object.
 pub(super) fn metadata<'a>(kind: &Kind, bytes: &'a [u8]) -> Option<&'a [u8]> {
-    let number = kind.fields.metadata.number();
+    let number = kind.numbers.metadata;
     let (mut rest, mut found) = (bytes, None);
     while let Some(field) = next(&mut rest)? {
         if field.number == number {
@@ -107,8 +107,8 @@ pub(super) fn meta_has(kind: &Kind, bytes: &[u8], number: u32) -> Option<bool> {
 /// The parts of the metadata that stay, as long runs.
 fn kept<'a>(kind: &Kind, meta: &'a [u8], shown: Shown<'_>) -> Option<Vec<&'a [u8]>> {
     let replaced = |number: u32| {
-        number == kind.meta.project.number() && shown.project.is_some()
-            || number == kind.meta.resource_version.number() && shown.resource_version.is_some()
+        number == kind.numbers.project && shown.project.is_some()
+            || number == kind.numbers.resource_version && shown.resource_version.is_some()
     };
     let (mut parts, mut rest, mut run) = (Vec::new(), meta, meta);
     while let Some(field) = next(&mut rest)? {

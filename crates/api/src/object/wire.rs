@@ -10,7 +10,23 @@ pub(crate) struct Field<'a> {
 }
 
 /// The next field and the rest; `Some(None)` at the end, `None` where the bytes are not understood.
+#[inline]
 pub(crate) fn next<'a>(rest: &mut &'a [u8]) -> Option<Option<Field<'a>>> {
+    let from = *rest;
+    // Nearly every field: a text or a message that is short, with a small number.
+    if let [key @ 8..=0x7f, length @ 0..=0x7f, at @ ..] = from
+        && key & 7 == WireType::LengthDelimited as u8
+    {
+        let (content, after) = at.split_at_checked(usize::from(*length))?;
+        *rest = after;
+        let whole = &from[..2 + content.len()];
+        let (number, wire) = (u32::from(key >> 3), WireType::LengthDelimited);
+        return Some(Some(Field { number, wire, whole, content }));
+    }
+    next_of_any(rest)
+}
+
+fn next_of_any<'a>(rest: &mut &'a [u8]) -> Option<Option<Field<'a>>> {
     let from = *rest;
     if from.is_empty() {
         return Some(None);
@@ -70,4 +86,32 @@ pub(crate) fn of_entry<'a>(entry: &'a [u8], name: &str) -> Option<&'a str> {
 /// Text, or nothing where it is none.
 pub(crate) fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Parts<'a> = Option<Option<(u32, WireType, &'a [u8], &'a [u8])>>;
+
+    fn parts(found: Option<Option<Field<'_>>>) -> Parts<'_> {
+        found.map(|field| field.map(|it| (it.number, it.wire, it.whole, it.content)))
+    }
+
+    proptest! {
+        /// What is read in short is what is read in full, whatever the bytes are.
+        #[test]
+        fn short_fields_are_read_as_all_others(
+            key in 0_u8..=0xff, length in 0_u8..=0xff, more in prop::collection::vec(any::<u8>(), 0..200),
+        ) {
+            let bytes = [[key, length].as_slice(), &more].concat();
+            for bytes in [&bytes[..], &bytes[..1], &[]] {
+                let (mut short, mut full) = (bytes, bytes);
+                prop_assert_eq!(parts(next(&mut short)), parts(next_of_any(&mut full)));
+                prop_assert_eq!(short, full);
+            }
+        }
+    }
 }

@@ -132,6 +132,7 @@ impl Builder {
         let pattern = self.pattern(field, &rules.pattern);
         Some(FieldSchema {
             descriptor: field.clone(),
+            number: field.number(),
             json_name: field.json_name().to_owned(),
             doc: field_doc(field),
             shape,

@@ -38,6 +38,7 @@ pub struct MessageSchema {
 #[derive(Debug)]
 pub struct FieldSchema {
     pub descriptor: FieldDescriptor,
+    pub number: u32,
     /// Name in JSON and YAML.
     pub json_name: String,
     /// The comment above it.

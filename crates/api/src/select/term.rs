@@ -3,11 +3,7 @@
 //! A term stands for one label with its value, for one column of text with its value, or for a project that the
 //! object is shared with. An object has a term for each; a selector that asks for equality names the terms of which an object must have one.
 //! Terms may be too many, never too few: whoever finds an object by them still asks the selector.
-use crate::{
-    kind::{Column, Kind},
-    object::wire,
-    schema::{Element, Scalar, Shape},
-};
+use crate::{kind::Kind, object::wire};
 
 /// Of a map's entry.
 const KEY: u32 = 1;
@@ -16,34 +12,28 @@ const VALUE: u32 = 2;
 /// The terms of an object, from the bytes of its kind's message.
 pub fn terms(kind: &Kind, bytes: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
-    let labels = [kind.fields.metadata.number(), kind.meta.labels.number()];
+    let labels = [kind.numbers.metadata, kind.numbers.labels];
     wire::each(bytes, &labels, &mut |entry| {
         let (mut key, mut value) = ("", "");
         wire::each(entry, &[KEY], &mut |text| key = wire::text(text));
         wire::each(entry, &[VALUE], &mut |text| value = wire::text(text));
         found.push(label_term(key, value));
     });
-    for column in kind.columns().iter().filter(|column| is_found_by(kind, column)) {
-        let way: Vec<u32> = column.steps.iter().map(|step| step.number()).collect();
-        wire::each(bytes, &way, &mut |text| found.push(field_term(&column.path, wire::text(text))));
+    for column in kind.columns() {
+        let Some(way) = &column.way else { continue };
+        wire::each(bytes, way, &mut |text| found.push(field_term(&column.path, wire::text(text))));
     }
     if kind.shareable() {
-        let name = [kind.fields.metadata.number(), kind.meta.name.number()];
+        let name = [kind.numbers.metadata, kind.numbers.name];
         let name = wire::all(bytes, &name).last().map_or("", |name| wire::text(name));
         crate::sharing::terms(kind, name, bytes, &mut found);
     }
     found
 }
 
-/// Whether the values of a column are terms: single texts are.
-fn is_found_by(kind: &Kind, column: &Column) -> bool {
-    let field = kind.schema.field(&column.path);
-    field.is_some_and(|field| field.shape == Shape::Single(Element::Scalar(Scalar::String)))
-}
-
 /// Whether objects are found by the value of the field at this path.
 pub(super) fn found_by_field(kind: &Kind, path: &str) -> bool {
-    kind.columns().iter().any(|column| column.path == path && is_found_by(kind, column))
+    kind.columns().iter().any(|column| column.path == path && column.way.is_some())
 }
 
 pub(super) fn label_term(key: &str, value: &str) -> String {

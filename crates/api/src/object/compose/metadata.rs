@@ -281,7 +281,7 @@ fn definition(kind: &Kind) -> Option<&MessageSchema> {
 }
 
 fn field(schema: &MessageSchema, number: u32) -> Option<&FieldSchema> {
-    schema.fields.iter().find(|field| field.descriptor.number() == number)
+    schema.fields.iter().find(|field| field.number == number)
 }
 
 fn pair(entry: &[u8]) -> Option<(&str, &str)> {
@@ -319,7 +319,7 @@ fn set_fits(field: &FieldSchema, names: &[&str]) -> bool {
 /// An object with nothing but owners.
 fn owners(kind: &Arc<Kind>, owners: &[&[u8]]) -> Option<super::Object> {
     let mut bytes = Vec::new();
-    put_bytes(kind.fields.metadata.number(), &owners.concat(), &mut bytes);
+    put_bytes(kind.numbers.metadata, &owners.concat(), &mut bytes);
     partial(kind, &bytes)
 }
 

@@ -143,24 +143,21 @@ struct Parts<'a> {
 impl<'a> Parts<'a> {
     /// `None` where a field is written in parts, or is none that a message of the kind has there.
     fn read(kind: &Kind, bytes: &'a [u8]) -> Option<Self> {
-        let fields = &kind.fields;
-        let is = |field: &Option<prost_reflect::FieldDescriptor>, number: u32| {
-            field.as_ref().is_some_and(|field| field.number() == number)
-        };
+        let numbers = &kind.numbers;
         let mut parts = Self { metadata: &[], spec: &[], status: &[], rest: Vec::new() };
         let (mut rest, mut seen) = (bytes, 0_u8);
         while let Some(field) = next(&mut rest)? {
             let number = field.number;
-            let place = if number == fields.metadata.number() {
+            let place = if number == numbers.metadata {
                 parts.metadata = field.content;
                 1
-            } else if is(&fields.spec, number) {
+            } else if Some(number) == numbers.spec {
                 parts.spec = field.whole;
                 2
-            } else if is(&fields.status, number) {
+            } else if Some(number) == numbers.status {
                 parts.status = field.whole;
                 4
-            } else if number == fields.api_version.number() || number == fields.kind.number() {
+            } else if number == numbers.api_version || number == numbers.kind {
                 std::str::from_utf8(field.content).ok()?;
                 0
             } else {
@@ -180,12 +177,12 @@ impl<'a> Parts<'a> {
         let held = self.metadata.len() + self.spec.len() + self.status.len();
         let others = self.rest.iter().map(|field| field.len()).sum::<usize>();
         let mut bytes = Vec::with_capacity(held + others + more + 128);
-        put_text(kind.fields.api_version.number(), kind.api_version(), &mut bytes);
-        put_text(kind.fields.kind.number(), kind.kind(), &mut bytes);
+        put_text(kind.numbers.api_version, kind.api_version(), &mut bytes);
+        put_text(kind.numbers.kind, kind.kind(), &mut bytes);
         bytes
     }
 }
 
 fn put_metadata(kind: &Kind, metadata: &[u8], bytes: &mut Vec<u8>) {
-    metadata::put_bytes(kind.fields.metadata.number(), metadata, bytes);
+    metadata::put_bytes(kind.numbers.metadata, metadata, bytes);
 }
