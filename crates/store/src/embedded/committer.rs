@@ -1,10 +1,11 @@
 //! The one writer. It takes every commit that waits, judges each against the state including the
 //! ones before it in the group, writes all of them as one batch with one sync, and answers.
 
-use std::{collections::HashMap, sync::Arc, thread};
+use std::{collections::HashMap, sync::Arc, thread, time::Instant};
 
 use fjall::{OwnedWriteBatch, PersistMode};
-use tokio::sync::{mpsc, oneshot};
+use foldhash::fast::RandomState;
+use tokio::sync::oneshot;
 
 use super::{
     Shared,
@@ -12,6 +13,8 @@ use super::{
     directory,
     format::{self, Kind, Logged, Version},
     options::count,
+    pace::Pace,
+    queue::Queue,
     sum::Sum,
     tables::{Standing, Tables, describe},
     watermark::Watermark,
@@ -23,25 +26,20 @@ use crate::{
     model::{Entry, Head, Op, Revision},
 };
 
-/// The most commits in one sync: enough that the sync no longer matters per commit.
-const GROUP_COMMITS_MAX: usize = 512;
-
-/// The most bytes in one sync, so that a burst of large values does not make all others wait.
-const GROUP_BYTES_MAX: usize = 8 << 20;
-
 /// Heads that are remembered between groups: what is written again and again is not looked up each time.
 const HEADS_KNOWN_MAX: usize = 16 << 10;
 
 /// Where keys stand, as far as it is known; `None` where they are not there.
-type Heads = HashMap<Arc<str>, Option<Head>>;
+type Heads = HashMap<Arc<str>, Option<Head>, RandomState>;
 
+#[derive(Debug)]
 pub(super) struct Request {
     pub ops: Vec<Op>,
     pub answer: oneshot::Sender<Result<Revision, Error>>,
 }
 
 impl Request {
-    fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.ops.iter().map(Op::bytes).sum()
     }
 }
@@ -62,23 +60,27 @@ impl Committer {
         tables: Arc<Tables>,
         watermark: Watermark,
         shared: Arc<Shared>,
-        requests: mpsc::Receiver<Request>,
+        queue: Arc<Queue>,
         standing: &Standing,
     ) -> Result<thread::JoinHandle<()>, OpenError> {
         let Standing { head, sum, .. } = *standing;
         let ahead = Ahead::new(&tables.path().join(directory::DATA));
-        let committer = Self { tables, watermark, shared, head, sum, known: Heads::new(), ahead };
+        let committer =
+            Self { tables, watermark, shared, head, sum, known: Heads::default(), ahead };
         thread::Builder::new()
             .name("store-committer".to_owned())
-            .spawn(move || committer.run(requests))
+            .spawn(move || committer.run(&queue))
             .map_err(|e| Error::unavailable(format!("cannot start the committer: {e}")).into())
     }
 
-    /// Runs until every sender is gone, that is until the engine is closed.
-    fn run(mut self, mut requests: mpsc::Receiver<Request>) {
-        while let Some(first) = requests.blocking_recv() {
-            let group = collect(first, &mut requests);
+    /// Runs until the engine is closed and everything that waits is answered.
+    fn run(mut self, queue: &Queue) {
+        let _end = End(queue);
+        let mut pace = Pace::default();
+        while let Some(group) = queue.take(pace.wish()) {
+            let (begun, count) = (Instant::now(), group.len());
             self.serve(group);
+            pace.note(count, queue.len(), begun.elapsed());
         }
     }
 
@@ -158,15 +160,13 @@ impl Committer {
     }
 }
 
-fn collect(first: Request, requests: &mut mpsc::Receiver<Request>) -> Vec<Request> {
-    let mut bytes = first.bytes();
-    let mut group = vec![first];
-    while group.len() < GROUP_COMMITS_MAX && bytes < GROUP_BYTES_MAX {
-        let Ok(next) = requests.try_recv() else { break };
-        bytes += next.bytes();
-        group.push(next);
+/// Nobody waits for a committer that is gone, even if it panicked.
+struct End<'a>(&'a Queue);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.abandon();
     }
-    group
 }
 
 /// A group of commits in the making.
@@ -184,7 +184,7 @@ struct Draft<'a> {
 impl<'a> Draft<'a> {
     fn new(tables: &'a Tables, known: &'a Heads, head: Revision, sum: Sum) -> Self {
         let write = tables.batch();
-        Self { tables, known, head, sum, heads: Heads::new(), write, batches: Vec::new() }
+        Self { tables, known, head, sum, heads: Heads::default(), write, batches: Vec::new() }
     }
 
     fn add(&mut self, ops: &[Op]) -> Result<Revision, Error> {

@@ -1,7 +1,13 @@
 //! From the committer to followers and watchers: to followers before a commit is acknowledged, to watchers
 //! afterwards; recent commits from memory, older ones from the log.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
@@ -29,6 +35,8 @@ pub(super) struct Feed {
     /// Locked before `recent`, and for as long as commits are handed on.
     followers: Mutex<Followers>,
     recent: Mutex<Recent>,
+    /// The last durable commit that followers have.
+    reached: AtomicU64,
     /// The last durable commit; `None` once closed.
     head: watch::Sender<Option<Revision>>,
 }
@@ -39,27 +47,31 @@ struct Recent {
     bytes: usize,
     /// The newest commit that is not in `batches`.
     floor: Revision,
-    head: Revision,
 }
 
 impl Feed {
     pub fn new(head: Revision) -> Self {
-        let recent = Recent { batches: VecDeque::new(), bytes: 0, floor: head, head };
+        let recent = Recent { batches: VecDeque::new(), bytes: 0, floor: head };
         let (followers, recent) = (Mutex::default(), Mutex::new(recent));
-        Self { followers, recent, head: watch::Sender::new(Some(head)) }
+        let reached = AtomicU64::new(head.0);
+        Self { followers, recent, reached, head: watch::Sender::new(Some(head)) }
     }
 
     pub fn head(&self) -> Revision {
-        self.recent.lock().head
+        Revision(self.reached.load(Ordering::Acquire))
     }
 
     /// Called by the committer alone, with commits that are durable, in order, before it acknowledges them.
     pub fn publish(&self, batches: Vec<Arc<Batch>>) {
         let mut followers = self.followers.lock();
         followers.give(&batches);
+        let last = batches.last().map(|batch| batch.revision);
         let mut recent = self.recent.lock();
         for batch in batches {
             recent.push(batch);
+        }
+        if let Some(last) = last {
+            self.reached.store(last.0, Ordering::Release);
         }
     }
 
@@ -117,7 +129,6 @@ impl Feed {
 
 impl Recent {
     fn push(&mut self, batch: Arc<Batch>) {
-        self.head = batch.revision;
         self.bytes += bytes(&batch);
         self.batches.push_back(batch);
         while RECENT_COMMITS_MAX < self.batches.len() || RECENT_BYTES_MAX < self.bytes {

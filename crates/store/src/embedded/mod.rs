@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   commit ─▶ bounded queue ─▶ committer thread: judge each, one batch, one fsync ─▶ answers
-//!                                   │                                            └─▶ feed (recent)
+//!               (pace)              │                                            └─▶ feed (recent)
 //!                                   ▼                                                   │
 //!   tables:  heads   key            -> created, modified      (what expectations read)  │
 //!            values  key NUL revision -> created, value       (every version kept)      ▼
@@ -27,6 +27,8 @@ mod followers;
 mod format;
 mod journal;
 mod options;
+mod pace;
+mod queue;
 mod reader;
 mod restore;
 mod sum;
@@ -43,7 +45,7 @@ use std::{
 
 use async_trait::async_trait;
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
 #[doc(hidden)]
@@ -53,6 +55,7 @@ use self::{
     committer::{Committer, Request},
     feed::{Cursor, Feed},
     options::Counters,
+    queue::Queue,
     tables::Tables,
 };
 pub(crate) use self::{directory::sync_directory, restore::Restoring};
@@ -63,10 +66,6 @@ use crate::{
     lease::{Lease, LocalLeases},
     model::{Entry, Incarnation, Op, Revision},
 };
-
-/// How many commits wait for the committer before callers do. A few groups' worth: more would
-/// only hide that the disk is the bottleneck.
-const QUEUE: usize = 1024;
 
 /// Opens the store in the directory `path`, and makes it there if the directory is new or empty.
 pub async fn open_embedded(
@@ -81,7 +80,7 @@ pub async fn open_embedded(
 pub struct Embedded {
     incarnation: Incarnation,
     shared: Arc<Shared>,
-    queue: RwLock<Option<mpsc::Sender<Request>>>,
+    queue: Arc<Queue>,
     committer: Mutex<Option<std::thread::JoinHandle<()>>>,
     leases: LocalLeases,
     /// Finishes what another process had begun; it ends by itself, at the latest on closing.
@@ -137,12 +136,13 @@ impl Embedded {
             failure: OnceLock::new(),
             compacting: tokio::sync::Mutex::default(),
         });
-        let (queue, requests) = mpsc::channel(QUEUE);
-        let committer = Committer::start(tables, watermark, Arc::clone(&shared), requests, &state)?;
+        let queue = Arc::new(Queue::new());
+        let committer =
+            Committer::start(tables, watermark, Arc::clone(&shared), Arc::clone(&queue), &state)?;
         let engine = Arc::new_cyclic(|engine: &Weak<Self>| Self {
             incarnation: state.incarnation,
             shared,
-            queue: RwLock::new(Some(queue)),
+            queue,
             committer: Mutex::new(Some(committer)),
             leases: LocalLeases::new(engine.clone()),
             settling: TaskTracker::new(),
@@ -176,6 +176,12 @@ impl Embedded {
     }
 }
 
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
+
 #[async_trait]
 impl Engine for Embedded {
     fn incarnation(&self) -> Incarnation {
@@ -205,9 +211,8 @@ impl Engine for Embedded {
 
     async fn commit(&self, ops: Vec<Op>) -> Result<Revision, Error> {
         judge::validate(&ops)?;
-        let queue = self.queue.read().clone().ok_or_else(closed)?;
         let (answer, answered) = oneshot::channel();
-        queue.send(Request { ops, answer }).await.map_err(|_| closed())?;
+        self.queue.put(Request { ops, answer }).await?;
         answered.await.map_err(|_| Error::Uncertain {
             reason: "the engine stopped before it answered".to_owned(),
         })?
@@ -260,7 +265,7 @@ impl Engine for Embedded {
 
     async fn close(&self) {
         self.leases.close().await;
-        self.queue.write().take();
+        self.queue.close();
         let committer = self.committer.lock().take();
         let tables = self.shared.tables.write().take();
         self.shared.feed.close();

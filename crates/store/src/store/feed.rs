@@ -15,8 +15,8 @@ use crate::{
     model::Revision,
 };
 
-/// How many commits that are ready are applied under one lock.
-const BATCHES_PER_LOCK: usize = 64;
+/// How many commits that are ready are applied under one lock: whoever reads waits for it.
+const BATCHES_PER_LOCK: usize = 16;
 
 /// The pause before a watch that failed is opened again, doubled up to the longest.
 const PAUSE_SHORTEST: Duration = Duration::from_millis(20);

@@ -16,6 +16,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
+use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -52,15 +53,17 @@ impl Group {
     /// The first commit after `after` that is under the prefix, if it has happened.
     pub fn after(&self, after: Revision) -> Result<Option<Arc<EventBatch>>, Error> {
         let queue = self.queue.lock();
-        if after < queue.floor {
-            return Err(Error::Compacted { requested: after, oldest: queue.floor });
-        }
-        let next = queue.batches.partition_point(|batch| batch.revision <= after);
-        match (queue.batches.get(next), &queue.ended) {
+        match (queue.batches.get(queue.place(after)?), &queue.ended) {
             (Some(batch), _) => Ok(Some(Arc::clone(batch))),
             (None, Some(error)) => Err(error.clone()),
             (None, None) => Ok(None),
         }
+    }
+
+    /// The commits after `after` that are under the prefix and have happened, the first so many.
+    pub fn all_after(&self, after: Revision, most: usize) -> Result<Vec<Arc<EventBatch>>, Error> {
+        let queue = self.queue.lock();
+        Ok(queue.batches.range(queue.place(after)?..).take(most).cloned().collect())
     }
 
     fn push(&self, batch: Arc<EventBatch>, floor: Revision) {
@@ -75,6 +78,14 @@ impl Group {
 }
 
 impl Queue {
+    /// Where the commits after `after` begin.
+    fn place(&self, after: Revision) -> Result<usize, Error> {
+        if after < self.floor {
+            return Err(Error::Compacted { requested: after, oldest: self.floor });
+        }
+        Ok(self.batches.partition_point(|batch| batch.revision <= after))
+    }
+
     fn trim(&mut self, floor: Revision) {
         while let Some(batch) = self.batches.pop_front_if(|batch| batch.revision <= floor) {
             self.floor = batch.revision;
@@ -99,7 +110,7 @@ fn filter(batch: &Arc<EventBatch>, prefix: &str) -> Option<Arc<EventBatch>> {
 /// look-ups as there are lengths, not groups.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
-    by_length: BTreeMap<usize, HashMap<Box<str>, Weak<Group>>>,
+    by_length: BTreeMap<usize, HashMap<Box<str>, Weak<Group>, RandomState>>,
     /// Those with something new that their watchers were not told of yet.
     moved: Vec<Arc<Group>>,
 }

@@ -90,6 +90,27 @@ async fn watchers_share_each_event() {
 }
 
 #[tokio::test]
+async fn what_has_happened_is_there_at_once() {
+    let store = small(4).await;
+    let watch = || store.watch("a/", store.revision()).expect("now can be watched from");
+    let (mut watcher, mut slow) = (watch(), watch());
+    assert_eq!(watcher.ready(9), Ok(Vec::new()), "nothing has");
+    let one = create(&store, "a/1").await;
+    create(&store, "b/1").await;
+    let (two, three) = (create(&store, "a/2").await, create(&store, "a/3").await);
+    let mut ready = |most| {
+        let batches = watcher.ready(most).expect("it is in time");
+        batches.iter().map(|batch| batch.revision).collect::<Vec<_>>()
+    };
+    assert_eq!((ready(2), ready(9), ready(9)), (vec![one, two], vec![three], vec![]));
+    let four = create(&store, "a/4").await;
+    assert_eq!(next(&mut watcher).await.map(|batch| batch.revision), Ok(four));
+    create(&store, "a/5").await;
+    let error = slow.ready(9).expect_err("its place in history is gone");
+    assert!(matches!(error, Error::Compacted { .. }), "{error:?}");
+}
+
+#[tokio::test]
 async fn a_watcher_too_slow_is_told_and_the_others_are_not_held_up() {
     let store = small(4).await;
     let now = store.revision();

@@ -36,6 +36,13 @@ impl Watcher {
         }
     }
 
+    /// The commits under the prefix that have happened already, so many at the most, without waiting.
+    pub fn ready(&mut self, most: usize) -> Result<Vec<Arc<EventBatch>>, Error> {
+        let batches = self.group.all_after(self.seen, most)?;
+        self.seen = batches.last().map_or(self.seen, |last| last.revision);
+        Ok(batches)
+    }
+
     /// A revision up to which everything was delivered, as new as it can be without waiting. A
     /// consumer that resumes from it misses nothing and is less likely to find it compacted.
     pub fn bookmark(&mut self) -> Revision {
