@@ -48,7 +48,7 @@ pub use layers::admission::OnWrite;
 pub use layers::sharing::explain_absence;
 pub use layers::versions::KEPT_MAX as VERSIONS_KEPT_MAX;
 pub use options::{
-    Admit, Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, Merge,
+    Admit, Applied, ApplyOptions, Concern, DeleteOptions, Deleted, GetOptions, ListOptions, Merge,
     ObjectName, Outcome, Page, Part, Precondition, Propagation, StatusOptions, Version, WatchEvent,
     WatchOptions,
 };

@@ -316,6 +316,30 @@ pub struct WatchOptions {
     pub include_lineage: bool,
     /// With a project: also what is shared with it, see [`ListOptions::include_shared`].
     pub include_shared: bool,
+    /// Which changes the watcher could do without. `None`: it wants to hear of all.
+    pub concern: Option<Concern>,
+}
+
+/// What a watcher looks for in objects. Where it is in an object neither before a change nor after it, the change may be
+/// passed over; a bookmark says then how far the watch has come. It is asked of objects as they are stored: with the
+/// id of their project, and without a revision.
+#[derive(Clone)]
+pub struct Concern(Arc<dyn Fn(&Encoded) -> bool + Send + Sync>);
+
+impl Concern {
+    pub fn new(is_in: impl Fn(&Encoded) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(is_in))
+    }
+
+    pub fn is_in(&self, object: &Encoded) -> bool {
+        (self.0)(object)
+    }
+}
+
+impl std::fmt::Debug for Concern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Concern")
+    }
 }
 
 impl<T> Page<T> {

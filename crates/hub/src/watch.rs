@@ -3,7 +3,7 @@ use crate::accessor::WatchStream;
 use crate::error::Error;
 use crate::index;
 use crate::keys::Keys;
-use crate::options::{WatchEvent, WatchOptions};
+use crate::options::{Concern, WatchEvent, WatchOptions};
 use crate::recent::Recent;
 use crate::refusal::from_store;
 use crate::store_accessor::{encode_at, fits};
@@ -21,6 +21,9 @@ pub const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 /// How much of what is there is prepared at once for a watcher that begins with it.
 const INITIAL: usize = 64;
 
+/// How many commits that have happened already are prepared at once for a watcher.
+const AT_ONCE_MAX: usize = 64;
+
 /// What one watcher makes of what the store holds.
 pub(crate) trait Reader: Send + Sync + 'static {
     /// What is there under one key, if this watcher wants it.
@@ -28,6 +31,11 @@ pub(crate) trait Reader: Send + Sync + 'static {
 
     /// What one commit is to this watcher.
     fn changes(&self, batch: &EventBatch) -> Result<Vec<WatchEvent<Encoded>>, Error>;
+
+    /// Whether changes are passed over, so that bookmarks must say how far the watch has come.
+    fn passes_over(&self) -> bool {
+        false
+    }
 
     /// The keys of what may be there for this watcher; `None` where every key must be looked at.
     fn candidates(&self, _snapshot: &Snapshot) -> Option<Vec<String>> {
@@ -56,7 +64,8 @@ pub(crate) async fn open(
     let wanted = Wanted::new(keys, &options);
     let (objects, changes) = (wanted.prefix.clone(), wanted.prefix.clone());
     let scope = Scope { objects, changes, after: options.after, idle: options.bookmark_interval };
-    let filter = Filter { kind: kind.clone(), recent: recent.clone(), wanted };
+    let (kind, recent) = (kind.clone(), recent.clone());
+    let filter = Filter { kind, recent, wanted, concern: options.concern };
     follow(store, scope, filter).await
 }
 
@@ -193,11 +202,21 @@ impl<R: Reader> State<R> {
                 self.tell(initial)?;
                 continue;
             }
-            let batch = match tokio::time::timeout(self.idle, self.watcher.next()).await {
-                Ok(batch) => batch.map_err(from_store)?,
-                Err(_) => return Ok(WatchEvent::Bookmark(self.watcher.bookmark())),
-            };
-            self.pending.extend(self.reader.changes(&batch)?);
+            let mut batches = self.watcher.ready(AT_ONCE_MAX).map_err(from_store)?;
+            if batches.is_empty() {
+                match tokio::time::timeout(self.idle, self.watcher.next()).await {
+                    Ok(batch) => batches.push(batch.map_err(from_store)?),
+                    Err(_) => return Ok(WatchEvent::Bookmark(self.watcher.bookmark())),
+                }
+            }
+            for batch in &batches {
+                self.pending.extend(self.reader.changes(batch)?);
+            }
+            if self.reader.passes_over()
+                && let Some(last) = batches.last()
+            {
+                self.pending.push_back(WatchEvent::Bookmark(last.revision));
+            }
         }
     }
 
@@ -222,6 +241,7 @@ struct Filter {
     kind: Arc<Kind>,
     recent: Arc<Recent>,
     wanted: Wanted,
+    concern: Option<Concern>,
 }
 
 impl Reader for Filter {
@@ -235,10 +255,14 @@ impl Reader for Filter {
 
     fn changes(&self, batch: &EventBatch) -> Result<Vec<WatchEvent<Encoded>>, Error> {
         let mut changes = Vec::with_capacity(batch.events.len());
-        for event in &batch.events {
+        for event in batch.events.iter().filter(|event| self.is_concerned(event)) {
             changes.extend(self.change(event)?);
         }
         Ok(changes)
+    }
+
+    fn passes_over(&self) -> bool {
+        self.concern.is_some()
     }
 
     fn candidates(&self, snapshot: &Snapshot) -> Option<Vec<String>> {
@@ -249,6 +273,17 @@ impl Reader for Filter {
 }
 
 impl Filter {
+    /// Whether the watcher must hear of a change. What comes and what goes concerns every one.
+    fn is_concerned(&self, event: &Event) -> bool {
+        let (Some(concern), Event::Put { entry, previous: Some(previous) }) =
+            (&self.concern, event)
+        else {
+            return true;
+        };
+        let is_in = |entry: &Entry| concern.is_in(&Encoded::new(&self.kind, entry.value.clone()));
+        is_in(entry) || is_in(previous)
+    }
+
     /// What a change in the store is to this watcher. An object that no longer fits the selectors
     /// is gone for it, as it was when it still did; one that begins to fit is new.
     fn change(&self, event: &Event) -> Result<Option<WatchEvent<Encoded>>, Error> {

@@ -3,7 +3,7 @@ use crate::backoff::Backoff;
 use crate::view::{Change, IndexBy, View};
 use futures::StreamExt;
 use orrery_api::{Encoded, ObjectError};
-use orrery_hub::{Error, ObjectName, Resources, WatchEvent, WatchOptions, WatchStream};
+use orrery_hub::{Concern, Error, ObjectName, Resources, WatchEvent, WatchOptions, WatchStream};
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::coop::consume_budget;
@@ -11,13 +11,22 @@ use tokio_util::sync::CancellationToken;
 
 type Handler<T> = Box<dyn Fn(&Change<T>) + Send + Sync>;
 
-/// Reads what is wanted of an object, if it is wanted at all.
+/// Reads what is wanted of an object, if it is wanted at all. Whether it is must not depend on its project's name or on
+/// its revision.
 type Read<T> = fn(&Encoded) -> Result<Option<T>, ObjectError>;
 
 /// What a view keeps of objects, and whether two of them are the same to it.
 struct Pick<T> {
     read: Read<T>,
     same: fn(&T, &T) -> bool,
+}
+
+impl<T: 'static> Pick<T> {
+    /// What cannot be read is told, so that somebody says so.
+    fn concern(&self) -> Concern {
+        let read = self.read;
+        Concern::new(move |object| !matches!(read(object), Ok(None)))
+    }
 }
 
 /// Watches a kind for ever. When the watch breaks it begins anew, and what vanished in between is
@@ -95,7 +104,9 @@ impl<T: prost::Message + prost::Name + Default + 'static> Reflector<T> {
 
     /// Follows one watch from its beginning to its end.
     async fn follow(&self, failures: &mut u32) -> Result<(), Error> {
-        let mut events = self.resources.accessor().watch_encoded(WatchOptions::default()).await?;
+        let concern = self.pick.as_ref().map(Pick::concern);
+        let options = WatchOptions { concern, ..WatchOptions::default() };
+        let mut events = self.resources.accessor().watch_encoded(options).await?;
         self.take_initial(&mut events).await?;
         self.synced.send_replace(true);
         *failures = 0;

@@ -1,7 +1,8 @@
 //! Watches: what is there, then every change, none skipped.
 use crate::support::{PATIENCE, PROJECT, World, at, fields, labels};
 use futures::StreamExt;
-use orrery_hub::{ApplyOptions, Error, Revision, WatchEvent, WatchOptions};
+use orrery_api::Encoded;
+use orrery_hub::{ApplyOptions, Concern, Error, Revision, WatchEvent, WatchOptions};
 use serde_json::json;
 use std::time::Duration;
 
@@ -36,6 +37,28 @@ async fn first_what_is_there_then_a_bookmark_then_changes() {
     world.remove("b").await;
     let seen = [watched.next().await, watched.next().await, watched.next().await];
     assert_eq!(seen, ["~a", "+c", "-b"]);
+}
+
+#[tokio::test]
+async fn changes_that_do_not_concern_a_watcher_are_passed_over() {
+    let world = World::new().await;
+    let front = |object: &Encoded| object.object().unwrap().label("tier") == Some("front");
+    let options = WatchOptions { concern: Some(Concern::new(front)), ..here() };
+    let mut watched = world.watch(options).await;
+    assert_eq!(watched.next().await, "*");
+    world.put("a", "back", "1").await;
+    assert_eq!([watched.next().await, watched.next().await], ["+a", "*"], "whatever comes is told");
+    let passed = world.put("a", "back", "2").await;
+    let WatchEvent::Bookmark(reached) = watched.event().await.expect("an event") else {
+        panic!("it does not concern the watcher")
+    };
+    assert_eq!(reached, passed, "how far it has come is told all the same");
+    for (label, why) in [("front", "it begins to"), ("back", "it ends to")] {
+        world.put("a", label, why).await;
+        assert_eq!([watched.next().await, watched.next().await], ["~a", "*"], "{why}");
+    }
+    world.remove("a").await;
+    assert_eq!(watched.next().await, "-a", "whatever goes is told");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use super::progress::Progress;
 use futures::StreamExt;
 use orrery_api::{Encoded, Kind, ObjectError};
 use orrery_hub::{
-    Accessor, Error, Hub, ObjectName, Propagation, Revision, WatchEvent, WatchOptions,
+    Accessor, Concern, Error, Hub, ObjectName, Propagation, Revision, WatchEvent, WatchOptions,
 };
 use orrery_proto::meta::v1::OwnerReference;
 use orrery_runtime::{Backoff, KeyQueue};
@@ -55,8 +55,12 @@ impl Feed {
 
     async fn follow(&self, failures: &mut u32) -> Result<(), Error> {
         self.progress.reset(self.index);
-        let options =
-            WatchOptions { bookmark_interval: Some(BOOKMARK_INTERVAL), ..WatchOptions::default() };
+        let options = WatchOptions {
+            bookmark_interval: Some(BOOKMARK_INTERVAL),
+            // The graph holds what has owners.
+            concern: Some(Concern::new(|object| !is_quiet(object).unwrap_or(false))),
+            ..WatchOptions::default()
+        };
         let mut events = self.accessor.watch_encoded(options).await?;
         let mut initial = Some(BTreeSet::new());
         while let Some(event) = events.next().await {
@@ -101,8 +105,7 @@ impl Feed {
         let kind = object.kind();
         let unreadable = |error| Error::Internal(format!("cannot read {}: {error}", kind.kind()));
         // Most objects have no owners and stay: what nobody knew of before means nothing to anybody.
-        let quiet =
-            !object.has_owners().map_err(unreadable)? && !object.is_going().map_err(unreadable)?;
+        let quiet = is_quiet(object).map_err(unreadable)?;
         if present && quiet && !self.knows(object).map_err(unreadable)? {
             self.reached(object.resource_version().map_err(unreadable)?);
             return Ok(None);
@@ -152,6 +155,11 @@ impl Feed {
             }
         }
     }
+}
+
+/// Whether it has no owners, and stays.
+fn is_quiet(object: &Encoded) -> Result<bool, ObjectError> {
+    Ok(!object.has_owners()? && !object.is_going()?)
 }
 
 /// Where an owner stands: in the project of what it owns, or in none. `None` when nobody can tell.

@@ -40,9 +40,9 @@ pub async fn watch(call: &Call, project: Option<String>) -> Result<Response, Fai
         labels: std::mem::take(&mut selection.labels),
         fields: std::mem::take(&mut selection.fields),
         after: start(call).await?,
-        bookmark_interval: None,
         include_lineage: call.query.lineage,
         include_shared: true,
+        ..WatchOptions::default()
     };
     let scope = selection.project.clone().unwrap_or_default();
     let lasting = Lasting::watch(&call.guard, &call.resource.kind, &scope, "");
