@@ -1,6 +1,6 @@
 //! The task of a connection, and the request that is its guest.
 use super::gathered::Writes;
-use super::relay::Relay;
+use super::relay::{Relay, Side};
 use super::threads::beside;
 use futures::future::BoxFuture;
 use hyper::rt::Executor;
@@ -73,42 +73,54 @@ pub struct Hosted<C: Future, I> {
     guest: Guest,
     work: Option<BoxFuture<'static, ()>>,
     relay: Arc<Relay>,
-    waker: Waker,
+    connection_waker: Waker,
+    work_waker: Waker,
 }
 
 impl<C: Future, I: AsyncWrite + Unpin> Hosted<C, I> {
     /// Of a connection that was given the guest as its executor, and writes through `writes`.
     pub fn new(connection: C, writes: Writes<I>, guest: Guest) -> Self {
         let relay = Arc::new(Relay::default());
-        let waker = Waker::from(relay.clone());
+        let [connection_waker, work_waker] =
+            [Side::Connection, Side::Guest].map(|side| relay.waker(side));
+        // Whoever begins is looked at.
+        connection_waker.wake_by_ref();
         let connection = Box::pin(connection);
-        Self { connection, ended: None, writes, guest, work: None, relay, waker }
+        let (ended, work) = (None, None);
+        Self { connection, ended, writes, guest, work, relay, connection_waker, work_waker }
     }
 
-    /// Does what can be done now, as long as one thing leads to another.
-    fn advance(&mut self, context: &mut Context<'_>) {
+    /// Does what can be done now, as long as one thing leads to another. Who was not woken is not asked.
+    fn advance(&mut self) {
         for _ in 0..ROUNDS_MAX {
-            self.relay.look();
-            if let Poll::Ready(outcome) = self.connection.as_mut().poll(context) {
-                self.ended = Some(outcome);
-                self.guest.close();
-                self.work = None;
+            let (called, answered) =
+                (self.relay.take(Side::Connection), self.relay.take(Side::Guest));
+            if !called && !answered {
                 return;
             }
-            self.host(context);
-            if !self.relay.happened() {
-                return;
+            if called {
+                let mut context = Context::from_waker(&self.connection_waker);
+                if let Poll::Ready(outcome) = self.connection.as_mut().poll(&mut context) {
+                    self.ended = Some(outcome);
+                    self.guest.close();
+                    self.work = None;
+                    return;
+                }
             }
+            self.host(answered);
         }
     }
 
-    fn host(&mut self, context: &mut Context<'_>) {
-        if self.work.is_none() {
-            self.work = self.guest.arrived();
+    fn host(&mut self, woken: bool) {
+        let arrived = self.work.is_none().then(|| self.guest.arrived()).flatten();
+        if !woken && arrived.is_none() {
+            return;
         }
+        self.work = arrived.or_else(|| self.work.take());
         let Some(work) = &mut self.work else { return };
+        let mut context = Context::from_waker(&self.work_waker);
         // As in a task of its own: whoever panics takes nobody else along.
-        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(&mut context)));
         if let Ok(Poll::Pending) = polled {
             return;
         }
@@ -131,13 +143,11 @@ where
     fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         this.relay.begin(task.waker());
-        let waker = this.waker.clone();
-        let mut context = Context::from_waker(&waker);
         if this.ended.is_none() {
             this.writes.gather();
-            this.advance(&mut context);
+            this.advance();
         }
-        let sent = this.writes.poll_send(&mut context);
+        let sent = this.writes.poll_send(&mut Context::from_waker(&this.connection_waker));
         this.relay.end();
         // What cannot be sent yet is tried again when there is room.
         ready!(sent)?;

@@ -135,3 +135,25 @@ async fn a_request_that_panics_takes_nobody_along() {
     get(&mut client, "/bad").await.expect_err("it got no answer");
     assert_eq!(get(&mut client, "/good").await.expect("the connection lives"), 2000);
 }
+
+#[tokio::test]
+async fn a_connection_is_not_asked_when_only_its_guest_was_woken() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let (counted, guest) = (asked.clone(), Guest::default());
+    let connection = std::future::poll_fn(move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        Poll::<()>::Pending
+    });
+    let (_, turns) = gathered(tokio::io::duplex(64).0, Silence::new());
+    let (hold, done) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (held, ended) = (hold.clone(), done.clone());
+    guest.execute(async move {
+        held.notified().await;
+        ended.notify_one();
+    });
+    let running = tokio::spawn(Hosted::new(connection, turns, guest));
+    hold.notify_one();
+    done.notified().await;
+    assert_eq!(asked.load(Ordering::SeqCst), 1, "at the beginning");
+    running.abort();
+}
