@@ -21,6 +21,9 @@ pub enum Target {
     Program(&'static str),
 }
 
+/// The profile of the program that is installed on machines, which is what is measured.
+const SHIPPED: &str = "dist";
+
 /// One named suite.
 #[derive(Clone, Copy, Debug)]
 pub struct Suite {
@@ -165,7 +168,7 @@ fn run(suite: &Suite, more: &[&str]) -> Result<bool> {
     println!("{}: {}", suite.name, suite.about);
     if let Target::Program(_) = suite.target {
         let mut build = process::cargo();
-        build.args(["build", "--release", "-p", "orrery-cli"]);
+        build.args(["build", "--profile", SHIPPED, "-p", "orrery-cli"]);
         if !process::run(&mut build)? {
             return Ok(false);
         }
@@ -180,13 +183,13 @@ fn run(suite: &Suite, more: &[&str]) -> Result<bool> {
 }
 
 fn cargo_words<'a>(suite: &Suite, more: &[&'a str]) -> Vec<&'a str> {
-    let (verb, profile, flag, target) = match suite.target {
-        Target::Bench(target) => ("bench", None, "--bench", target),
-        Target::Test(target) => ("test", Some("--release"), "--test", target),
-        Target::Example(target) => ("run", Some("--release"), "--example", target),
-        Target::Program(target) => ("run", Some("--release"), "--bin", target),
+    let (begin, flag, target): (&[&str], _, _) = match suite.target {
+        Target::Bench(target) => (&["bench"], "--bench", target),
+        Target::Test(target) => (&["test", "--release"], "--test", target),
+        Target::Example(target) => (&["run", "--release"], "--example", target),
+        Target::Program(target) => (&["run", "--profile", SHIPPED], "--bin", target),
     };
-    let words = [verb].into_iter().chain(profile).chain(["-p", suite.package, flag, target, "--"]);
+    let words = begin.iter().copied().chain(["-p", suite.package, flag, target, "--"]);
     words.chain(suite.arguments.iter().copied()).chain(more.iter().copied()).collect()
 }
 
@@ -222,7 +225,8 @@ mod tests {
         check(Target::Bench("write"), "bench -p orrery-store --bench write -- --quick x");
         check(Target::Test("crash"), "test --release -p orrery-store --test crash -- --quick x");
         check(Target::Example("load"), "run --release -p orrery-store --example load -- --quick x");
-        check(Target::Program("load"), "run --release -p orrery-store --bin load -- --quick x");
+        let program = "run --profile dist -p orrery-store --bin load -- --quick x";
+        check(Target::Program("load"), program);
     }
 
     #[test]
