@@ -94,7 +94,11 @@ impl<K: CacheKey, V: Answer> Group<K, V> {
 
     /// An object has changed.
     pub fn forget(&self, name: &ObjectName) {
-        self.shelf.lock().forget(|key| key.concerns(name));
+        let mut shelf = self.shelf.lock();
+        match K::all_of(name) {
+            Some(keys) => keys.iter().for_each(|key| shelf.forget_key(key)),
+            None => shelf.forget(|key| key.concerns(name)),
+        }
     }
 
     /// Anything may have changed.

@@ -21,6 +21,9 @@ pub struct ListKey {
 
 /// A key of one of the groups of a storage.
 pub trait CacheKey: Clone + Eq + std::hash::Hash + Send + Sync + 'static {
+    /// The keys whose answers may be others when this object changes; `None` where only a look at each tells.
+    fn all_of(name: &ObjectName) -> Option<Vec<Self>>;
+
     /// Whether the answer may be another when this object changes.
     fn concerns(&self, name: &ObjectName) -> bool;
 
@@ -53,6 +56,11 @@ impl ListKey {
 }
 
 impl CacheKey for GetKey {
+    fn all_of(name: &ObjectName) -> Option<Vec<Self>> {
+        let key = |include_lineage| Self { name: name.clone(), include_lineage };
+        Some(vec![key(false), key(true)])
+    }
+
     fn concerns(&self, name: &ObjectName) -> bool {
         self.name == *name
     }
@@ -63,6 +71,10 @@ impl CacheKey for GetKey {
 }
 
 impl CacheKey for ListKey {
+    fn all_of(_: &ObjectName) -> Option<Vec<Self>> {
+        None
+    }
+
     /// Labels and fields may be others than before, so they do not tell.
     fn concerns(&self, name: &ObjectName) -> bool {
         self.project.as_ref().is_none_or(|project| *project == name.project)
@@ -111,6 +123,10 @@ mod tests {
         let get = |name: ObjectName| GetKey::of(&name.into()).expect("it is kept");
         assert!(get(changed.clone()).concerns(&changed));
         assert!(!get(ObjectName::new("shop", "b")).concerns(&changed));
+        let all = GetKey::all_of(&changed).expect("they are few");
+        assert!(
+            all.iter().all(|key| key.concerns(&changed)) && all.contains(&get(changed.clone()))
+        );
         let list = |project: Option<&str>| {
             let project = project.map(str::to_owned);
             ListKey::of(&ListOptions { project, ..ListOptions::default() }).expect("it is kept")

@@ -35,8 +35,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How many answers a group keeps, whatever they weigh: what it takes to find and to forget one grows with them.
-const ENTRIES_MAX: usize = 65_536;
+/// How many objects of a kind are kept, whatever they weigh.
+const OBJECTS_MAX: usize = 65_536;
+/// How many lists: a change is held against each of them.
+const LISTS_MAX: usize = 1024;
 
 /// What is decided about the cache of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,9 +67,9 @@ impl Cache {
         replicas: Arc<dyn Replicas>,
     ) -> Arc<Self> {
         let CacheOptions { bytes_max, expiry } = options;
-        let bounds = Bounds { entries_max: ENTRIES_MAX, bytes_max, expiry };
+        let bounds = |entries_max| Bounds { entries_max, bytes_max, expiry };
         let marks = Marks::new(store.clone(), &upstream.kind().qualified_plural());
-        let (gets, lists) = (Group::new(bounds), Group::new(bounds));
+        let (gets, lists) = (Group::new(bounds(OBJECTS_MAX)), Group::new(bounds(LISTS_MAX)));
         Arc::new(Self { upstream, gets, lists, marks, replicas, heard: AtomicU64::new(0) })
     }
 

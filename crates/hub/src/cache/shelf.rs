@@ -108,6 +108,12 @@ impl<K: Hash + Eq + Clone, V: Clone, F> Shelf<K, V, F> {
         own && self.under_way.remove(key).is_some()
     }
 
+    /// Forgets a key, with what is under way for it.
+    pub fn forget_key(&mut self, key: &K) {
+        self.under_way.remove(key);
+        self.take_out(key);
+    }
+
     /// Forgets the keys that something concerns, with what is under way for them.
     pub fn forget(&mut self, concerns: impl Fn(&K) -> bool) {
         self.under_way.retain(|key, _| !concerns(key));

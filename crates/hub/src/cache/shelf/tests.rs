@@ -84,8 +84,8 @@ enum Step {
     Answer(usize),
     /// The upstream changes, and nobody knows yet.
     Change,
-    /// The server hears of every change so far.
-    Hear,
+    /// The server hears of every change so far: it forgets the key, or everything.
+    Hear(bool),
     /// A write through some server: the upstream changes, and the mark with it.
     Write,
 }
@@ -95,7 +95,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         Just(Step::Ask),
         (0..4_usize).prop_map(Step::Answer),
         Just(Step::Change),
-        Just(Step::Hear),
+        any::<bool>().prop_map(Step::Hear),
         Just(Step::Write),
     ];
     proptest::collection::vec(step, 1..60)
@@ -127,9 +127,12 @@ proptest! {
                 }
                 Step::Answer(_) => {}
                 Step::Change => upstream += 1,
-                Step::Hear => {
+                Step::Hear(key) => {
                     known = upstream;
-                    shelf.forget(|_| true);
+                    match key {
+                        true => shelf.forget_key(&"a"),
+                        false => shelf.forget(|_| true),
+                    }
                 }
                 Step::Write => {
                     upstream += 1;
