@@ -222,7 +222,10 @@ impl HubBuilder {
             let message = kind.full_name().to_owned();
             let elsewhere = self.upstreams.get(&message).cloned();
             let accessor = match &elsewhere {
-                Some(upstream) => self.stack_elsewhere(&message, upstream),
+                Some(upstream) => {
+                    self.warn_of_hidden(&kind, &upstream.address);
+                    self.stack_elsewhere(&message, upstream)
+                }
                 None => self.stack(kind, &projects),
             };
             storages.insert(message, Storage { accessor, elsewhere });
@@ -251,6 +254,21 @@ impl HubBuilder {
         let kind = kind.ok_or_else(|| Error::Internal(format!("{PROJECT} is not registered")))?;
         let keys = Keys::of(kind, self.scheme.group_suffix());
         Ok(Projects::new(kind.clone(), keys, self.store.clone()))
+    }
+
+    /// What the store has of a kind from before comes back when nobody else keeps it any more.
+    fn warn_of_hidden(&self, kind: &Kind, upstream: &str) {
+        let keys = Keys::of(kind, self.scheme.group_suffix());
+        let hidden = self.store.snapshot_now().range(keys.all()).count();
+        if 0 < hidden {
+            let kind = kind.plural();
+            tracing::warn!(
+                kind,
+                hidden,
+                upstream,
+                "what this server's store has of a kind is not shown, for another server keeps it"
+            );
+        }
     }
 
     /// Around what another hub keeps: the cache, the layers of the kind, and where objects came from stays hidden.

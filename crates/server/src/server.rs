@@ -103,13 +103,7 @@ impl Server {
         let prefixes = orrery_hub::secret_prefixes(&scheme);
         let sealer = Arc::new(sealing::agree(&*engine, source, prefixes).await?);
         let opened = orrery_store::sealed(engine.clone(), sealer.clone());
-        let cached = orrery_store::StoreOptions {
-            // What is watched and listed; leases and artifacts are read where they are.
-            prefix: orrery_hub::OBJECTS.to_owned(),
-            terms: Some(Arc::new(orrery_hub::ObjectTerms::new(&scheme))),
-            ..orrery_store::StoreOptions::default()
-        };
-        let store = Store::start(metrics.measured(opened), cached).await?;
+        let store = Store::start(metrics.measured(opened), cached(&scheme)).await?;
         metrics.of_store(&store, options.store.folder());
         let builder = secrets::register(Hub::builder(scheme, store.clone()));
         let builder = orrery_machines::resources::register(orrery_volumes::register(builder));
@@ -193,7 +187,6 @@ impl Server {
         let parts = self.hub.for_parts();
         let fleet = Fleet::spawn(&parts, place, tasks)?;
         let access = self.identities.spawn(&parts, tasks)?;
-        self.upstreams.spawn(&self.hub, self.identities.live().cloned(), tasks);
         let machines = machines::spawn(
             &parts,
             &self.id,
@@ -230,8 +223,7 @@ impl Server {
         let identity = IdentityService::server(&self.hub, self.identities, access.clone())?;
         self.metrics.of_peers(&fleet, &commanders);
         let hub = HubService::server(front.clone());
-        let fronts = (front, self.hub.clone());
-        let router = routes::all(fronts, &connections, fleet, (&mesh, &stop));
+        let router = routes::all(front, &self.hub, &connections, fleet, (&mesh, &stop));
         let router = router.merge(routes::joining(identity));
         let connects = axum::middleware::from_fn_with_state(gate.clone(), gate::connects);
         let router = router.layer(connects);
@@ -267,9 +259,10 @@ impl Server {
         Place { server: self.id.clone(), address: self.address.clone(), elsewhere: Arc::new(peers) }
     }
 
-    /// What follows from what operators decide: which key seals, and the audit log.
+    /// What follows from what operators decide: which key seals, which kinds others keep, and the audit log.
     fn spawn_operations(&mut self, tasks: &mut Tasks) {
         let stop = tasks.stop_token();
+        self.upstreams.spawn(&self.hub, self.identities.live().cloned(), tasks);
         let (engine, sealer) = (self.engine.clone(), self.sealer.clone());
         let keys = sealing::follow(engine, sealer, self.id.clone(), stop.clone());
         tasks.spawn("encryption-keys", OnEnd::StopAll, keys);
@@ -326,6 +319,15 @@ fn key_source(given: KeySource, store: &StoreOptions) -> KeySource {
     match (given, store) {
         (KeySource::None, StoreOptions::Memory) => KeySource::Fresh,
         (given, _) => given,
+    }
+}
+
+/// What is held in memory: what is watched and listed; leases and artifacts are read where they are.
+fn cached(scheme: &Scheme) -> orrery_store::StoreOptions {
+    orrery_store::StoreOptions {
+        prefix: orrery_hub::OBJECTS.to_owned(),
+        terms: Some(Arc::new(orrery_hub::ObjectTerms::new(scheme))),
+        ..orrery_store::StoreOptions::default()
     }
 }
 

@@ -19,7 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Everything but joining.
 pub fn all(
-    (front, hub): (Front, Hub),
+    front: Front,
+    hub: &Hub,
     connections: &Connections,
     fleet: Arc<Fleet>,
     (mesh, stop): (&Mesh, &CancellationToken),
@@ -33,7 +34,7 @@ pub fn all(
     let mut routes = tonic::service::Routes::builder();
     routes
         .add_service(HubService::server(front))
-        .add_service(ReplicasService::server(hub))
+        .add_service(ReplicasService::server(hub.clone()))
         .add_service(AgentService::server(connections.agents.clone()))
         .add_service(CommanderService::server(connections.commanders.clone()))
         .add_service(PeerService::server(fleet))

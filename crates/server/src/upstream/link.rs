@@ -39,7 +39,7 @@ impl Link {
         F: Future<Output = Result<Response<A>, Status>>,
     {
         let asking = async {
-            let client = self.client().await.map_err(|error| question.away(error))?;
+            let client = self.client().await.map_err(|error| question.away(cause(error)))?;
             let answer = call(client, self.endpoint.request(request)).await;
             answer.map_err(|status| self.failed(question, &status))
         };
@@ -62,7 +62,7 @@ impl Link {
                 let why = status.message();
                 question.away(format!("it does not know this server ({why}); see --upstream-certificate and --upstream-token-file"))
             }
-            _ => question.away(self.endpoint.failed(status)),
+            _ => question.away(cause(self.endpoint.failed(status))),
         }
     }
 
@@ -74,5 +74,15 @@ impl Link {
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
         Ok(self.client.lock().get_or_insert(client).clone())
+    }
+}
+
+/// Why there was no answer, for one who knows already whose answer that is.
+fn cause(error: orrery_client::Error) -> String {
+    use orrery_client::Error as Failed;
+    match error {
+        Failed::NotAvailable { cause, .. } | Failed::ConnectionLost { cause, .. } => cause,
+        Failed::Refused { message, .. } => format!("it refused the connection: {message}"),
+        other => other.to_string(),
     }
 }

@@ -5,6 +5,7 @@ mod kept;
 mod proven;
 mod replicas;
 mod served;
+mod wishes;
 
 use crate::support::{PATIENCE, World, options};
 use orrery_api::{DecodeOptions, Object};

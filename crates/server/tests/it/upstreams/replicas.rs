@@ -1,15 +1,24 @@
 //! Several servers of one site on one etcd: what they keep of the centre is shared, and never older than a write.
 use super::{CLASSES, asked, at, class, mk_operations, note, note_of};
+use crate::encrypted::validity;
 use crate::support::{PATIENCE, World};
 use orrery_hub::ObjectName;
+use orrery_pki::{Authority, IssueRequest, Role, TlsFiles};
+use orrery_proto::hub::v1::replicas_client::ReplicasClient;
+use orrery_proto::hub::v1::{GetRequest, ResourceName};
 use orrery_testkit::etcd::Cluster;
 use orrery_testkit::world::{World as Server, WorldOptions};
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 async fn server(etcd: &Cluster, centre: &World) -> Server {
+    server_with(etcd, centre, TlsFiles::default()).await
+}
+
+async fn server_with(etcd: &Cluster, centre: &World, tls: TlsFiles) -> Server {
     let operations = mk_operations(&centre.url(), &["MachineClass"]);
     let etcd = Some(etcd.options("orrery/"));
-    Server::start_with(WorldOptions { etcd, operations, ..WorldOptions::default() }).await
+    Server::start_with(WorldOptions { etcd, operations, tls, ..WorldOptions::default() }).await
 }
 
 /// A class, as a server reads it.
@@ -155,4 +164,39 @@ async fn servers_that_come_and_go_leave_nothing_old_behind() {
     assert_eq!(note_of(&centre.get(&at(&names[0])).await.expect(200)), "from the centre");
     one.stop().await;
     three.stop().await;
+}
+
+/// Servers know each other by their certificates, and answer nobody else past who may do what.
+///
+/// proves: HUB-14
+#[tokio::test]
+async fn servers_with_certificates_share_with_servers_only() {
+    let (etcd, centre) = (Cluster::start(1), World::start().await);
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::generate(&"orrery.test".parse().unwrap(), validity()).unwrap();
+    let issue = |role, name: &str| {
+        let request = IssueRequest::new(role, name).ip(Ipv4Addr::LOCALHOST);
+        authority.issue(&request, validity()).unwrap()
+    };
+    let files = |name: &str| issue(Role::Server, name).write_to(&folder.path().join(name)).unwrap();
+    let names = declared(&centre).await;
+    let one = server_with(&etcd, &centre, files("one")).await;
+    let two = server_with(&etcd, &centre, files("two")).await;
+    until_shared(&centre, &[&one, &two], &names).await;
+
+    let ask = async |role| {
+        let material = issue(role, "somebody").material().unwrap();
+        let channel = one.endpoint(Some(material)).connect().await.unwrap();
+        let (kind, project) = ("MachineClass".to_owned(), "default".to_owned());
+        let name = ResourceName { kind, project, name: names[0].clone(), ..<_>::default() };
+        let request = GetRequest { name: Some(name), ..GetRequest::default() };
+        ReplicasClient::new(channel).get(request).await
+    };
+    assert!(ask(Role::Server).await.is_ok());
+    for role in [Role::User, Role::Agent] {
+        let refused = ask(role).await.expect_err("no server");
+        assert_eq!(refused.code(), tonic::Code::Unauthenticated, "{role:?}: {refused}");
+    }
+    one.stop().await;
+    two.stop().await;
 }
