@@ -32,8 +32,9 @@ impl Cached {
     ) -> Result<T, Error> {
         if !dry_run {
             let told = self.cache.written(name).await;
-            if outcome.is_ok() {
-                told?;
+            if let (Ok(_), Err(error)) = (&outcome, told) {
+                let text = format!("{name} was written, but other servers cannot be told: {error}");
+                return Err(Error::Unavailable(text));
             }
         }
         outcome

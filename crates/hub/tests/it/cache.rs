@@ -275,6 +275,55 @@ async fn an_answer_is_kept_by_its_owner_only() {
     }
 }
 
+/// Readers beside a writer, through servers that keep answers and one that asks another: whatever was answered to the
+/// writer before a read began, the read shows.
+///
+/// proves: HUB-14
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_read_is_older_than_a_write_that_was_answered() {
+    const WRITES: usize = 150;
+    let sites = Sites::new().await;
+    sites.write("0").await;
+    let (one, two) = (sites.server(Arc::new(Alone)), sites.server(Arc::new(Alone)));
+    let there = one.hub.storage("gizmos").and_then(|storage| storage.cache()).cloned();
+    let three = sites.server(Arc::new(Other { there }));
+    let servers = Arc::new([one, two, three]);
+    let answered = Arc::new(AtomicUsize::new(0));
+    let number = |object: &Object| image(object).parse::<usize>().expect("a number");
+    let readers = (0..6).map(|reader| {
+        let (servers, answered) = (servers.clone(), answered.clone());
+        tokio::spawn(async move {
+            let mut reads = 0;
+            while answered.load(Ordering::SeqCst) < WRITES {
+                let server = &servers[reader % 3];
+                let before = answered.load(Ordering::SeqCst);
+                let found = server.get("a").await;
+                assert!(before <= number(&found), "{before} was answered: {}", number(&found));
+                let before = answered.load(Ordering::SeqCst);
+                let listed = server.gizmos().list(ListOptions::default()).await.expect("a list");
+                assert!(
+                    before <= number(&listed.items[0]),
+                    "{before} was answered before the list"
+                );
+                reads += 1;
+                // What is kept is answered at once: others have their turn in between.
+                tokio::task::yield_now().await;
+            }
+            reads
+        })
+    });
+    let readers: Vec<_> = readers.collect();
+    for write in 1..=WRITES {
+        let server = &servers[write % 3];
+        let object = server.gizmo("a", json!({"image": write.to_string()}));
+        server.apply(object, ApplyOptions::default()).await.expect("it is written");
+        answered.store(write, Ordering::SeqCst);
+    }
+    for reader in readers {
+        assert!(0 < reader.await.expect("no read is too old"));
+    }
+}
+
 /// proves: HUB-15
 #[tokio::test]
 async fn storages_are_found_by_name() {

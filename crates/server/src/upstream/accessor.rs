@@ -29,7 +29,7 @@ pub struct Remote {
 
 impl Remote {
     pub fn new(kind: Arc<Kind>, link: Arc<Link>) -> Self {
-        let address = link.address();
+        let address = link.address().to_owned();
         Self { kind, link, address }
     }
 

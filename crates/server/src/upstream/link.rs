@@ -1,5 +1,6 @@
 //! The connection to an upstream.
 use super::errors::{Question, answered};
+use super::proof::{Proof, Way};
 use orrery_client::Endpoint;
 use orrery_hub::Error;
 use orrery_proto::hub::v1::hub_client::HubClient;
@@ -13,35 +14,47 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Largest answer: a list of large objects, with room to spare.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
-/// An upstream, asked when there is something to ask. A connection that is lost is opened again by the next question.
+/// An upstream, asked when there is something to ask. A connection that is lost is opened again by the next question,
+/// and a proof that is refused is read again.
 pub struct Link {
-    endpoint: Endpoint,
-    client: Mutex<Option<HubClient<Channel>>>,
+    address: String,
+    proof: Proof,
+    state: Mutex<State>,
+}
+
+struct State {
+    way: Way,
+    client: Option<HubClient<Channel>>,
 }
 
 impl Link {
-    pub fn new(endpoint: Endpoint) -> Self {
-        Self { endpoint, client: Mutex::new(None) }
+    pub fn new(proof: Proof, way: Way) -> Self {
+        let address = way.endpoint.server();
+        Self { address, proof, state: Mutex::new(State { way, client: None }) }
     }
 
-    pub fn address(&self) -> String {
-        self.endpoint.server()
+    pub fn address(&self) -> &str {
+        &self.address
     }
 
     /// Asks, and waits for the answer.
-    pub async fn ask<Q, A, F>(
+    pub async fn ask<Q: Clone, A, F>(
         &self,
         question: &Question<'_>,
         request: Q,
-        call: impl FnOnce(HubClient<Channel>, Request<Q>) -> F,
+        call: impl Fn(HubClient<Channel>, Request<Q>) -> F,
     ) -> Result<A, Error>
     where
         F: Future<Output = Result<Response<A>, Status>>,
     {
         let asking = async {
-            let client = self.client().await.map_err(|error| question.away(cause(error)))?;
-            let answer = call(client, self.endpoint.request(request)).await;
-            answer.map_err(|status| self.failed(question, &status))
+            match self.attempt(question, request.clone(), &call).await? {
+                Err(status) if status.code() == Code::Unauthenticated && self.prove_anew() => {
+                    self.attempt(question, request, &call).await?
+                }
+                answer => answer,
+            }
+            .map_err(|status| self.failed(question, &status))
         };
         match tokio::time::timeout(ANSWER_TIMEOUT, asking).await {
             Ok(answer) => answer.map(Response::into_inner),
@@ -52,6 +65,21 @@ impl Link {
         }
     }
 
+    /// Asks once.
+    async fn attempt<Q, A, F>(
+        &self,
+        question: &Question<'_>,
+        request: Q,
+        call: &impl Fn(HubClient<Channel>, Request<Q>) -> F,
+    ) -> Result<Result<Response<A>, Status>, Error>
+    where
+        F: Future<Output = Result<Response<A>, Status>>,
+    {
+        let (endpoint, client) =
+            self.client().await.map_err(|error| question.away(cause(error)))?;
+        Ok(call(client, endpoint.request(request)).await)
+    }
+
     /// What a status means: an answer of the hub there, or that there was none.
     pub fn failed(&self, question: &Question<'_>, status: &Status) -> Error {
         if let Some(error) = answered(question, status) {
@@ -60,20 +88,36 @@ impl Link {
         match status.code() {
             Code::Unauthenticated => {
                 let why = status.message();
-                question.away(format!("it does not know this server ({why}); see --upstream-certificate and --upstream-token-file"))
+                question.away(format!(
+                    "it does not know this server ({why}); see --upstream-certificate and --upstream-token-file"
+                ))
             }
-            _ => question.away(cause(self.endpoint.failed(status))),
+            _ => question.away(cause(self.endpoint().failed(status))),
         }
     }
 
-    async fn client(&self) -> Result<HubClient<Channel>, orrery_client::Error> {
-        if let Some(client) = self.client.lock().clone() {
-            return Ok(client);
+    /// Whether there is another proof than the one that was refused.
+    fn prove_anew(&self) -> bool {
+        let mut state = self.state.lock();
+        let Some(way) = self.proof.read_again(&state.way) else { return false };
+        *state = State { way, client: None };
+        true
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        self.state.lock().way.endpoint.clone()
+    }
+
+    async fn client(&self) -> Result<(Endpoint, HubClient<Channel>), orrery_client::Error> {
+        let endpoint = self.endpoint();
+        if let Some(client) = self.state.lock().client.clone() {
+            return Ok((endpoint, client));
         }
-        let client = HubClient::new(self.endpoint.connect().await?)
+        let client = HubClient::new(endpoint.connect().await?)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
-        Ok(self.client.lock().get_or_insert(client).clone())
+        let client = self.state.lock().client.get_or_insert(client).clone();
+        Ok((endpoint, client))
     }
 }
 

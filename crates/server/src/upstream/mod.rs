@@ -15,6 +15,7 @@ mod figures;
 mod link;
 mod notices;
 mod options;
+mod proof;
 mod replicas;
 pub(crate) mod requests;
 mod watch;
@@ -26,12 +27,12 @@ use accessor::Remote;
 use eligible::eligible;
 use link::Link;
 use orrery_api::{Kind, Scheme};
-use orrery_client::Endpoint;
 use orrery_hub::cache::{Cache, CacheOptions};
 use orrery_hub::{Accessor, Hub, HubBuilder, Upstream};
 use orrery_pki::LiveTls;
 use orrery_runtime::{OnEnd, Tasks};
 use prometheus_client::registry::Registry;
+use proof::Proof;
 use replicas::Servers;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -84,7 +85,10 @@ impl Upstreams {
             }
             let link = match links.get(from.server.as_str()) {
                 Some(link) => link.clone(),
-                None => Arc::new(Link::new(endpoint(options, &from.server, given)?)),
+                None => {
+                    let (proof, way) = Proof::new(options, &from.server, given)?;
+                    Arc::new(Link::new(proof, way))
+                }
             };
             links.insert(&from.server, link.clone());
             kinds.push((kind, link));
@@ -100,7 +104,7 @@ impl Upstreams {
             let cache = self.cache.map(|options| {
                 Cache::new(accessor.clone(), options, builder.store(), self.servers.clone())
             });
-            let address = link.address();
+            let address = link.address().to_owned();
             tracing::info!(kind = kind.kind(), upstream = address, "kept by another service");
             let upstream = Upstream { address, accessor, cache };
             builder = builder.upstream(kind.full_name(), upstream);
@@ -128,30 +132,4 @@ impl Upstreams {
 /// Shows what is kept of upstreams.
 pub fn register_figures(registry: &mut Registry, hub: &Hub) {
     figures::register(registry, hub);
-}
-
-/// How to reach an upstream, and what to show it.
-fn endpoint(
-    options: &UpstreamOptions,
-    server: &str,
-    given: String,
-) -> Result<Endpoint, UpstreamError> {
-    let made = match &options.token_file {
-        Some(file) => {
-            let token = orrery_pki::read_pem_file(file)?;
-            // The root is of no use to a plain connection, which another kind may have.
-            let root = options.tls.root.as_deref().filter(|_| server.starts_with("https:"));
-            let root = root.map(orrery_pki::rooted_client_config).transpose()?;
-            Endpoint::with_token(server, root, token.trim())
-        }
-        None if server.starts_with("http:") => Endpoint::live(server, None),
-        None => match LiveTls::from_files(&options.tls)? {
-            Some(live) => Endpoint::live(server, Some(live)),
-            None if server.starts_with("https:") => {
-                return Err(UpstreamError::Unproven { given });
-            }
-            None => Endpoint::live(server, None),
-        },
-    };
-    made.map_err(|cause| UpstreamError::Endpoint { given, cause })
 }

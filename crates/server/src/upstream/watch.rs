@@ -33,7 +33,7 @@ pub async fn open(
     );
     let request = requests::watch(&kind, &options);
     let mut watch = Watch {
-        address: link.address(),
+        address: link.address().to_owned(),
         told: options.after,
         kind,
         link,

@@ -95,7 +95,8 @@ async fn a_site_shows_a_token() {
     declare(&centre.world.hub, "small", "one").await;
     let root = centre.person("any", &[]).root;
     let mut operations = centre.operations(TlsFiles { root, ..TlsFiles::default() });
-    operations.upstreams.token_file = Some(centre.token().await);
+    let good = centre.token().await;
+    operations.upstreams.token_file = Some(good.clone());
     let site = World::operated(<_>::default(), operations.clone()).await;
     let known = async {
         while site.get(&at("small")).await.code != 200 {
@@ -107,11 +108,14 @@ async fn a_site_shows_a_token() {
     let bad = centre.folder.path().join("bad");
     std::fs::write(&bad, BearerToken::generate("nobody").to_text().as_bytes()).unwrap();
     only_mine(&bad);
-    operations.upstreams.token_file = Some(bad);
+    operations.upstreams.token_file = Some(bad.clone());
     let site = World::operated(<_>::default(), operations).await;
     let refused = site.get(&at("small")).await.expect(503);
     let message = refused["message"].as_str().unwrap();
     assert!(message.contains("--upstream-token-file"), "{message}");
+
+    std::fs::copy(good, bad).unwrap();
+    assert_eq!(super::note_of(&site.get(&at("small")).await.expect(200)), "one", "read again");
 }
 
 #[tokio::test]
