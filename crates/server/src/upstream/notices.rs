@@ -1,7 +1,9 @@
 //! Hears of the changes at an upstream, and has what is kept of them forgotten.
 use futures::StreamExt as _;
-use orrery_api::Encoded;
-use orrery_hub::{Error, Hub, ListOptions, ObjectName, Storage, WatchEvent, WatchOptions};
+use orrery_api::{Encoded, ObjectError};
+use orrery_hub::{
+    Error, Hub, ListOptions, ObjectName, Revision, Storage, WatchEvent, WatchOptions,
+};
 use orrery_runtime::Backoff;
 use std::convert::Infallible;
 use std::time::Duration;
@@ -21,10 +23,9 @@ pub async fn listen(hub: Hub, name: String, stop: CancellationToken) -> Result<(
             outcome = follow(storage, &mut failures) => outcome,
         };
         // What was kept may have changed, unheard; nothing is used for longer than until it expires.
-        let Err(error) = outcome else { continue };
         failures += 1;
         let wait = RETRY.delay(failures, rand::random());
-        if failures == 1 {
+        if let (Err(error), 1) = (outcome, failures) {
             tracing::warn!(storage = name, %error, "changes at the upstream cannot be heard of");
         }
         tokio::select! {
@@ -46,21 +47,29 @@ async fn follow(storage: &Storage, failures: &mut u32) -> Result<(), Error> {
     cache.set_heard(after);
     *failures = 0;
     while let Some(event) = events.next().await {
-        let (WatchEvent::Added(object)
-        | WatchEvent::Modified(object)
-        | WatchEvent::Deleted(object)) = event?
-        else {
-            continue;
+        let heard = match event? {
+            WatchEvent::Added(object)
+            | WatchEvent::Modified(object)
+            | WatchEvent::Deleted(object) => {
+                let (name, revision) = place_of(&object).map_err(unfit)?;
+                storage.changed(&name);
+                revision
+            }
+            WatchEvent::Bookmark(revision) => Some(revision),
         };
-        storage.changed(&name_of(&object)?);
-        if let Ok(revision) = object.resource_version().unwrap_or_default().parse() {
+        if let Some(revision) = heard {
             cache.set_heard(revision);
         }
     }
     Ok(())
 }
 
-fn name_of(object: &Encoded) -> Result<ObjectName, Error> {
-    let unfit = |error: orrery_api::ObjectError| Error::Internal(error.to_string());
-    Ok(ObjectName::new(object.project().map_err(unfit)?, object.name().map_err(unfit)?))
+fn unfit(error: ObjectError) -> Error {
+    Error::Internal(error.to_string())
+}
+
+/// Which object it is, and when it became what it is.
+fn place_of(object: &Encoded) -> Result<(ObjectName, Option<Revision>), ObjectError> {
+    let name = ObjectName::new(object.project()?, object.name()?);
+    Ok((name, object.resource_version()?.parse().ok()))
 }
