@@ -111,7 +111,7 @@ impl Endpoint {
     }
 
     /// A call, with the token where there is one.
-    pub(crate) fn request<T>(&self, message: T) -> tonic::Request<T> {
+    pub fn request<T>(&self, message: T) -> tonic::Request<T> {
         let mut request = tonic::Request::new(message);
         if let Some(value) = self.authorization().and_then(|text| text.parse().ok()) {
             request.metadata_mut().insert("authorization", value);
@@ -149,7 +149,7 @@ impl Endpoint {
     }
 
     /// Why a call has failed.
-    pub(crate) fn failed(&self, status: &tonic::Status) -> Error {
+    pub fn failed(&self, status: &tonic::Status) -> Error {
         match Error::from_status(&self.server(), status) {
             Error::ConnectionLost { server, cause } => {
                 let heard = self.heard.0.lock().take();

@@ -21,9 +21,12 @@ const RETURN_GRACE: Duration = Duration::from_secs(10);
 /// How often is looked for nodes whose server has ended.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
+/// What the names of the servers' own leases begin with.
+pub const SERVER_LEASES: &str = "servers/";
+
 /// The name of a server's own lease.
 pub fn server_lease(server: &str) -> String {
-    format!("servers/{server}")
+    format!("{SERVER_LEASES}{server}")
 }
 
 /// Starts what only the leader does, on a hub that is fenced by its lease.

@@ -4,7 +4,7 @@ use orrery_api::Violation;
 use orrery_store::Revision;
 use std::time::Duration;
 
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     #[error("{kind} \"{name}\" not found{}", in_project(.project))]
     NotFound { kind: String, project: String, name: String },
@@ -43,6 +43,9 @@ pub enum Error {
     /// The store cannot answer now; the same request may succeed later.
     #[error("store unavailable: {0}")]
     Unavailable(String),
+    /// The service that keeps the objects of a kind cannot answer now; the same request may succeed later.
+    #[error("{kind} are kept at {upstream}, which cannot be asked now: {cause}")]
+    Away { kind: String, upstream: String, cause: String },
     /// A stored object cannot be read: a person must look.
     #[error("internal error: {0}")]
     Internal(String),
@@ -52,7 +55,10 @@ impl Error {
     /// Whether the same request may succeed later, unchanged.
     pub fn retryable(&self) -> bool {
         match self {
-            Self::Unavailable(_) | Self::Conflict { .. } | Self::TooManyRequests { .. } => true,
+            Self::Unavailable(_)
+            | Self::Away { .. }
+            | Self::Conflict { .. }
+            | Self::TooManyRequests { .. } => true,
             Self::NotFound { .. }
             | Self::AlreadyExists { .. }
             | Self::BeingDeleted { .. }
@@ -81,7 +87,7 @@ impl Error {
             Self::BadRequest(_) => "BadRequest",
             Self::TooLarge(_) => "RequestEntityTooLarge",
             Self::TooManyRequests { .. } => "TooManyRequests",
-            Self::Unavailable(_) => "ServiceUnavailable",
+            Self::Unavailable(_) | Self::Away { .. } => "ServiceUnavailable",
             Self::Internal(_) => "InternalError",
         }
     }

@@ -1,5 +1,6 @@
 //! All accessors of a server, found by kind.
 use crate::accessor::{Accessor, Layer};
+use crate::cache::Cached;
 use crate::clock::{Clock, SystemClock};
 use crate::error::Error;
 use crate::index::ObjectTerms;
@@ -9,10 +10,12 @@ use crate::layers::fence::Fence;
 use crate::layers::hydrate::Hydrate;
 use crate::layers::lineage::Lineage;
 use crate::layers::sharing::Sharing;
+use crate::layers::spectator::Spectator;
 use crate::layers::versions::Versions;
 use crate::parts::PartsAccessor;
 use crate::projects::Projects;
 use crate::recent::Recent;
+use crate::storages::{self, Storage, Upstream};
 use crate::store_accessor::StoreAccessor;
 use crate::typed::Resources;
 use orrery_api::{Kind, Scheme};
@@ -33,7 +36,8 @@ struct Inner {
     scheme: Arc<Scheme>,
     store: Store,
     clock: Arc<dyn Clock>,
-    accessors: HashMap<String, Arc<dyn Accessor>>,
+    /// By the full name of the message of their kind.
+    storages: HashMap<String, Storage>,
     recent: Vec<Arc<Recent>>,
 }
 
@@ -47,6 +51,7 @@ impl Hub {
             on_write: HashMap::new(),
             layers: HashMap::new(),
             replaced: HashMap::new(),
+            upstreams: HashMap::new(),
             recent: Vec::new(),
         }
     }
@@ -82,15 +87,29 @@ impl Hub {
     /// The same hub for one who acts alone: what it writes is refused by the store once the lease
     /// has ended.
     pub fn fenced(&self, lease: &Lease) -> Self {
-        let fence = |accessor: &Arc<dyn Accessor>| -> Arc<dyn Accessor> {
-            Arc::new(Fence::new(accessor.clone(), lease.fence()))
+        self.with(|storage| Arc::new(Fence::new(storage.accessor.clone(), lease.fence())))
+    }
+
+    /// The same hub for the parts of this server that act by themselves: what another service keeps they read, and do
+    /// not write.
+    pub fn for_parts(&self) -> Self {
+        self.with(|storage| match storage.upstream() {
+            Some(upstream) => Arc::new(Spectator::new(storage.accessor.clone(), &upstream.address)),
+            None => storage.accessor.clone(),
+        })
+    }
+
+    fn with(&self, wrap: impl Fn(&Storage) -> Arc<dyn Accessor>) -> Self {
+        let wrapped = |storage: &Storage| Storage {
+            accessor: wrap(storage),
+            elsewhere: storage.elsewhere.clone(),
         };
-        let accessors = self.inner.accessors.iter();
+        let storages = self.inner.storages.iter();
         let inner = Inner {
             scheme: self.inner.scheme.clone(),
             store: self.inner.store.clone(),
             clock: self.inner.clock.clone(),
-            accessors: accessors.map(|(name, accessor)| (name.clone(), fence(accessor))).collect(),
+            storages: storages.map(|(kind, storage)| (kind.clone(), wrapped(storage))).collect(),
             recent: self.inner.recent.clone(),
         };
         Self { inner: Arc::new(inner) }
@@ -98,13 +117,29 @@ impl Hub {
 
     /// The accessor of a kind.
     pub fn accessor(&self, kind: &Kind) -> Result<&Arc<dyn Accessor>, Error> {
-        let found = self.inner.accessors.get(kind.full_name());
+        let found = self.inner.storages.get(kind.full_name()).map(Storage::accessor);
         found.ok_or_else(|| Error::BadRequest(format!("{} cannot be accessed", kind.kind())))
     }
 
-    /// Every accessor.
+    /// Every accessor whose objects are in the store of this server. What looks after everything that is here has
+    /// nothing to do with what others keep.
     pub fn accessors(&self) -> impl Iterator<Item = &Arc<dyn Accessor>> {
-        self.inner.accessors.values()
+        self.storages().filter(|it| it.upstream().is_none()).map(Storage::accessor)
+    }
+
+    /// The storage of a name: the plural of its kind.
+    pub fn storage(&self, name: &str) -> Option<&Storage> {
+        storages::find(self.storages(), name)
+    }
+
+    /// Every storage.
+    pub fn storages(&self) -> impl Iterator<Item = &Storage> {
+        self.inner.storages.values()
+    }
+
+    /// Where the objects of a kind are kept, if that is not the store of this server.
+    pub fn upstream_of(&self, kind: &Kind) -> Option<&Upstream> {
+        self.inner.storages.get(kind.full_name())?.upstream()
     }
 
     /// The resources of a kind as Rust types.
@@ -126,6 +161,7 @@ pub struct HubBuilder {
     on_write: HashMap<String, OnWrite>,
     layers: HashMap<String, Vec<Arc<dyn Layer>>>,
     replaced: HashMap<String, Arc<dyn Accessor>>,
+    upstreams: HashMap<String, Arc<Upstream>>,
     recent: Vec<Arc<Recent>>,
 }
 
@@ -155,7 +191,22 @@ impl HubBuilder {
         self
     }
 
-    /// Serves a kind by an accessor of its own, that talks to another service.
+    /// Serves a kind by what another hub keeps. What an object must be like and what becomes of it is decided there,
+    /// so nothing is admitted, hydrated or held here.
+    pub fn upstream(mut self, message: &str, upstream: Upstream) -> Self {
+        self.upstreams.insert(message.to_owned(), Arc::new(upstream));
+        self
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub fn scheme(&self) -> &Arc<Scheme> {
+        &self.scheme
+    }
+
+    /// Serves a kind by an accessor of its own that only keeps objects, such as one that talks to another store.
     pub fn serve(mut self, message: &str, accessor: Arc<dyn Accessor>) -> Self {
         self.replaced.insert(message.to_owned(), accessor);
         self
@@ -165,19 +216,28 @@ impl HubBuilder {
         let projects = Arc::new(self.projects()?);
         let kinds: Vec<Arc<Kind>> =
             self.scheme.all_kinds().filter(|kind| kind.spoke_of().is_none()).cloned().collect();
-        let mut accessors = HashMap::new();
+        let mut storages = HashMap::new();
         for kind in kinds {
             self.check_stored_plainly(&kind)?;
             let message = kind.full_name().to_owned();
-            accessors.insert(message, self.stack(kind, &projects));
+            let elsewhere = self.upstreams.get(&message).cloned();
+            let accessor = match &elsewhere {
+                Some(upstream) => {
+                    self.warn_of_hidden(&kind, &upstream.address);
+                    self.stack_elsewhere(&message, upstream)
+                }
+                None => self.stack(kind, &projects),
+            };
+            storages.insert(message, Storage { accessor, elsewhere });
         }
         let Self { scheme, store, clock, recent, .. } = self;
-        Ok(Hub { inner: Arc::new(Inner { scheme, store, clock, accessors, recent }) })
+        Ok(Hub { inner: Arc::new(Inner { scheme, store, clock, storages, recent }) })
     }
 
     /// What is shared or kept in versions is looked for where the objects of the store are.
     fn check_stored_plainly(&self, kind: &Kind) -> Result<(), Error> {
         let elsewhere = self.replaced.contains_key(kind.full_name())
+            || self.upstreams.contains_key(kind.full_name())
             || self.scheme.spokes(kind).iter().any(|it| it.parts.iter().all(|it| it.internal()));
         if !elsewhere || !(kind.shareable() || kind.versioned()) {
             return Ok(());
@@ -194,6 +254,31 @@ impl HubBuilder {
         let kind = kind.ok_or_else(|| Error::Internal(format!("{PROJECT} is not registered")))?;
         let keys = Keys::of(kind, self.scheme.group_suffix());
         Ok(Projects::new(kind.clone(), keys, self.store.clone()))
+    }
+
+    /// What the store has of a kind from before comes back when nobody else keeps it any more.
+    fn warn_of_hidden(&self, kind: &Kind, upstream: &str) {
+        let keys = Keys::of(kind, self.scheme.group_suffix());
+        let hidden = self.store.snapshot_now().range(keys.all()).count();
+        if 0 < hidden {
+            let kind = kind.plural();
+            tracing::warn!(
+                kind,
+                hidden,
+                upstream,
+                "what this server's store has of a kind is not shown, for another server keeps it"
+            );
+        }
+    }
+
+    /// Around what another hub keeps: the cache, the layers of the kind, and where objects came from stays hidden.
+    fn stack_elsewhere(&mut self, message: &str, upstream: &Upstream) -> Arc<dyn Accessor> {
+        let innermost: Arc<dyn Accessor> = match &upstream.cache {
+            Some(cache) => Arc::new(Cached::new(cache.clone())),
+            None => upstream.accessor.clone(),
+        };
+        let layers = self.layers.remove(message).unwrap_or_default();
+        Arc::new(Lineage::new(layers.iter().fold(innermost, |inner, layer| layer.wrap(inner))))
     }
 
     fn stack(&mut self, kind: Arc<Kind>, projects: &Arc<Projects>) -> Arc<dyn Accessor> {

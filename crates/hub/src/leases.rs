@@ -2,7 +2,7 @@
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::refusal::from_store;
-use orrery_store::Lease;
+use orrery_store::{Lease, ListRequest};
 use std::time::Duration;
 
 /// Where the store keeps leases.
@@ -27,6 +27,17 @@ impl Hub {
     /// Gives a lease back, so that another need not wait for its end.
     pub async fn resign(&self, lease: Lease) -> Result<(), Error> {
         self.store().engine().resign(lease).await.map_err(from_store)
+    }
+
+    /// The leases whose names begin so that are held: the rest of their names, and who holds them.
+    pub async fn holders(&self, begins: &str) -> Result<Vec<(String, String)>, Error> {
+        let prefix = format!("{LEASES}{begins}");
+        let found = self.store().engine().list(ListRequest::prefix(prefix.as_str())).await;
+        let held = found.map_err(from_store)?.entries.into_iter().map(|entry| {
+            let holder = String::from_utf8_lossy(&entry.value).into_owned();
+            (entry.key[prefix.len()..].to_owned(), holder)
+        });
+        Ok(held.collect())
     }
 
     /// Whether anybody holds the lease.

@@ -5,6 +5,7 @@
 //!             hidden      merge,         refuse, audit ...   project     what was and     bytes at a
 //!                         default,                           names/ids   others share     revision
 //!                         validate
+//!   caller ─> Lineage ─> (layers of a kind) ─> Cached ─> accessor of another hub, which does all the rest
 //! ```
 //! Owns: accessors and their layers, what becomes of an object when it is written (generation,
 //! finalizers, optimistic concurrency), who owns which field, patches, project names and ids, the
@@ -13,6 +14,7 @@
 mod accessor;
 pub mod artifacts;
 mod batch;
+pub mod cache;
 mod clock;
 mod cursor;
 mod error;
@@ -32,6 +34,7 @@ mod projects;
 mod recent;
 mod refusal;
 mod sharing;
+mod storages;
 mod store_accessor;
 mod typed;
 mod watch;
@@ -53,5 +56,6 @@ pub use options::{
     WatchOptions,
 };
 pub use orrery_store::{Lease, Revision};
+pub use storages::{Storage, Upstream};
 pub use typed::Resources;
 pub use watch::BOOKMARK_INTERVAL;

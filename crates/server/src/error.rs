@@ -1,7 +1,7 @@
 //! Why a server does not start.
 use crate::identity::IdentityProblem;
 use crate::side::SidePort;
-use crate::{mesh, sealing};
+use crate::{mesh, sealing, upstream};
 use orrery_api::SchemeError;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -41,4 +41,6 @@ pub enum Error {
     Encryption(#[from] sealing::Error),
     #[error(transparent)]
     Mesh(#[from] mesh::MeshError),
+    #[error(transparent)]
+    Upstream(#[from] upstream::UpstreamError),
 }

@@ -39,18 +39,21 @@ pub struct Controllers {
 
 impl Controllers {
     /// Spawns this server's own lease, by which others know that it is there; and the leader's, while
-    /// it has that, with the controllers.
-    pub fn spawn(self, hub: &Hub, server: &str, tasks: &mut Tasks) {
-        let candidate =
-            |name: String| Leadership { hub: hub.clone(), name, holder: server.to_owned() };
+    /// it has that, with the controllers. Its own lease says where the others reach it.
+    pub fn spawn(self, hub: &Hub, server: &str, address: &str, tasks: &mut Tasks) {
+        let candidate = |name: String, holder: &str| Leadership {
+            hub: hub.clone(),
+            name,
+            holder: holder.to_owned(),
+        };
         let stop = tasks.stop_token();
-        let own = candidate(orrery_fleet::leader::server_lease(server));
+        let own = candidate(orrery_fleet::leader::server_lease(server), address);
         tasks.spawn("server-lease", OnEnd::StopAll, own.hold(stop.clone()));
         let term: Term = Box::new(move |hub, over| {
             let controllers = self.clone();
             Box::pin(async move { controllers.lead(&hub, over).await.map_err(|e| e.to_string()) })
         });
-        let leader = candidate("leader".to_owned()).run(term, stop);
+        let leader = candidate("leader".to_owned(), server).run(term, stop);
         tasks.spawn("leadership", OnEnd::StopAll, leader);
     }
 

@@ -42,6 +42,7 @@ mod services;
 mod side;
 mod stalled;
 mod storage;
+mod upstream;
 
 #[cfg(feature = "fuzzing")]
 pub use rest::fuzzing;
@@ -58,6 +59,7 @@ pub use orrery_access::oidc::OidcOptions;
 pub use orrery_console::PATH as CONSOLE_PATH;
 pub use orrery_gitsync::GitOptions;
 pub use orrery_hub::artifacts::ArtifactPath;
+pub use orrery_hub::cache::CacheOptions;
 pub use orrery_machines::controller::orphans::OrphanTiming;
 pub use orrery_mesh::envoy::{
     Bootstrap, ControlPlane, FollowedFiles, Mode as BootstrapMode, PortBootstrap, TlsPaths,
@@ -69,6 +71,7 @@ pub use orrery_store::{Backup, EmbeddedOptions, inspect_backup, restore};
 pub use sealing::KeySource;
 pub use server::{Connections, Server, rules};
 pub use side::{Listen, SidePort};
+pub use upstream::{CACHE_BYTES, CACHE_EXPIRY, KindFrom, UpstreamError, UpstreamOptions};
 
 /// The version of this build.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -2,6 +2,7 @@
 use crate::audit::AuditOptions;
 use crate::limits::Limits;
 use crate::sealing::KeySource;
+use crate::upstream::UpstreamOptions;
 use orrery_gitsync::GitOptions;
 use orrery_machines::controller::orphans::OrphanTiming;
 
@@ -28,4 +29,6 @@ pub struct Operations {
     /// Where repositories are copied to, and which are taken.
     pub git: GitOptions,
     pub threads: ConnectionThreads,
+    /// Which kinds other services keep.
+    pub upstreams: UpstreamOptions,
 }

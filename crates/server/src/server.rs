@@ -27,6 +27,7 @@ use crate::secrets;
 use crate::services::Services;
 use crate::side;
 use crate::storage;
+use crate::upstream::{self, Upstreams};
 use orrery_api::{Scheme, SchemeBuilder};
 use orrery_fleet::agents::connection::AgentConnections;
 use orrery_fleet::commander::CommanderConnections;
@@ -53,8 +54,10 @@ pub struct Connections {
 pub struct Server {
     /// Different for each start.
     id: String,
-    advertise: Option<String>,
+    /// Where other servers reach it.
+    address: String,
     peers: Peers,
+    upstreams: Upstreams,
     listener: Listener,
     browsers: Browsers,
     drivers: Option<DriversPort>,
@@ -78,7 +81,9 @@ impl Server {
     /// accepted by the kernel, and they are answered as soon as [`Server::spawn`] was called.
     pub async fn open(options: ServerOptions) -> Result<Self, Error> {
         let files = Identities::files(&options.tls)?;
-        let tcp = bind(&options, files.is_some() || options.identity.own)?;
+        let encrypted = files.is_some() || options.identity.own;
+        let tcp = bind(&options, encrypted)?;
+        let address = reached_at(&tcp, &options, encrypted)?;
         let browsers = browsers(&options);
         let metrics = Arc::new(Metrics::new());
         let limits = options.operations.limits.clone();
@@ -90,24 +95,22 @@ impl Server {
             .group_suffix(options.group_suffix)
             .descriptors(orrery_proto::FILE_DESCRIPTOR_SET);
         let scheme = Arc::new(rules(scheme).build()?);
+        let id = uuid::Uuid::new_v4().to_string();
+        let upstreams = &options.operations.upstreams;
+        let upstreams = Upstreams::open(upstreams, &scheme, &id, &address)?;
         let engine = open_engine(&options.store).await?;
         let source = key_source(options.operations.key, &options.store);
         let prefixes = orrery_hub::secret_prefixes(&scheme);
         let sealer = Arc::new(sealing::agree(&*engine, source, prefixes).await?);
         let opened = orrery_store::sealed(engine.clone(), sealer.clone());
-        let cached = orrery_store::StoreOptions {
-            // What is watched and listed; leases and artifacts are read where they are.
-            prefix: orrery_hub::OBJECTS.to_owned(),
-            terms: Some(Arc::new(orrery_hub::ObjectTerms::new(&scheme))),
-            ..orrery_store::StoreOptions::default()
-        };
-        let store = Store::start(metrics.measured(opened), cached).await?;
+        let store = Store::start(metrics.measured(opened), cached(&scheme)).await?;
         metrics.of_store(&store, options.store.folder());
         let builder = secrets::register(Hub::builder(scheme, store.clone()));
         let builder = orrery_machines::resources::register(orrery_volumes::register(builder));
-        let hub = orrery_lifecycle::register(Fleet::register(builder)).build()?;
+        let builder = orrery_lifecycle::register(Fleet::register(builder));
+        let hub = upstreams.register(builder).build()?;
+        upstream::register_figures(&mut metrics.registry(), &hub);
         orrery_lifecycle::ensure_projects(&hub).await?;
-        let id = uuid::Uuid::new_v4().to_string();
         let identities = Identities::open(&hub, options.identity, files, &tcp).await?;
         let live = identities.live();
         let material = live.map(|live| live.current().0);
@@ -120,12 +123,13 @@ impl Server {
         let config = live.map(|live| live.server_config(ClientAuth::Optional));
         let listener = Listener::new(tcp, config, connections);
         let (orphans, git) = (options.operations.orphans, options.operations.git);
-        let (advertise, peers) = (options.advertise, Peers::new(identities.live().cloned()));
+        let peers = Peers::new(identities.live().cloned());
         let gate = Gate::new(metrics.requests().clone(), ledger, audit, hub.clock().clone());
         Ok(Self {
             id,
-            advertise,
+            address,
             peers,
+            upstreams,
             listener,
             browsers,
             drivers,
@@ -178,11 +182,13 @@ impl Server {
     /// other ways than the listener.
     pub fn spawn(mut self, tasks: &mut Tasks) -> Result<Connections, Error> {
         let stop = tasks.stop_token();
-        let place = self.place()?;
-        let fleet = Fleet::spawn(&self.hub, place, tasks)?;
-        let access = self.identities.spawn(&self.hub, tasks)?;
+        let place = self.place();
+        // What acts by itself does not write what others keep; whoever asks does.
+        let parts = self.hub.for_parts();
+        let fleet = Fleet::spawn(&parts, place, tasks)?;
+        let access = self.identities.spawn(&parts, tasks)?;
         let machines = machines::spawn(
-            &self.hub,
+            &parts,
             &self.id,
             self.drivers.take(),
             access.clone(),
@@ -190,7 +196,7 @@ impl Server {
             self.orphans,
             tasks,
         )?;
-        let mesh = self.mesh.spawn(&self.hub, &self.id, self.identities.authorities(), tasks)?;
+        let mesh = self.mesh.spawn(&parts, &self.id, self.identities.authorities(), tasks)?;
         let controllers = Controllers {
             assignments: fleet.assignments().clone(),
             machines,
@@ -200,12 +206,12 @@ impl Server {
             access: access.clone(),
             leading: self.metrics.leader().clone(),
         };
-        controllers.spawn(&self.hub, &self.id, tasks);
+        controllers.spawn(&parts, &self.id, &self.address, tasks);
         self.spawn_operations(tasks);
         let gate = self.gate.clone();
         let front = Front::new(HubApi::new(self.hub.clone(), access.clone()), gate.clone());
         if let Some(storage) = self.storage.take() {
-            storage.spawn(&self.hub, access.clone(), tasks)?;
+            storage.spawn(&parts, access.clone(), tasks)?;
         }
         let agents = AgentConnections::new(fleet.clone(), stop.clone());
         let rotation = Rotation::new(self.engine.clone(), self.sealer.clone(), &self.id);
@@ -217,7 +223,7 @@ impl Server {
         let identity = IdentityService::server(&self.hub, self.identities, access.clone())?;
         self.metrics.of_peers(&fleet, &commanders);
         let hub = HubService::server(front.clone());
-        let router = routes::all(front, &connections, fleet, (&mesh, &stop));
+        let router = routes::all(front, &self.hub, &connections, fleet, (&mesh, &stop));
         let router = router.merge(routes::joining(identity));
         let connects = axum::middleware::from_fn_with_state(gate.clone(), gate::connects);
         let router = router.layer(connects);
@@ -248,19 +254,15 @@ impl Server {
 
 impl Server {
     /// This server among others.
-    fn place(&mut self) -> Result<Place, Error> {
-        let own = format!("{}://{}", self.scheme_name(), self.address()?);
+    fn place(&mut self) -> Place {
         let peers = std::mem::replace(&mut self.peers, Peers::new(None));
-        Ok(Place {
-            server: self.id.clone(),
-            address: self.advertise.take().unwrap_or(own),
-            elsewhere: Arc::new(peers),
-        })
+        Place { server: self.id.clone(), address: self.address.clone(), elsewhere: Arc::new(peers) }
     }
 
-    /// What follows from what operators decide: which key seals, and the audit log.
+    /// What follows from what operators decide: which key seals, which kinds others keep, and the audit log.
     fn spawn_operations(&mut self, tasks: &mut Tasks) {
         let stop = tasks.stop_token();
+        self.upstreams.spawn(&self.hub, self.identities.live().cloned(), tasks);
         let (engine, sealer) = (self.engine.clone(), self.sealer.clone());
         let keys = sealing::follow(engine, sealer, self.id.clone(), stop.clone());
         tasks.spawn("encryption-keys", OnEnd::StopAll, keys);
@@ -289,6 +291,20 @@ fn bind(options: &ServerOptions, encrypted: bool) -> Result<TcpListener, Error> 
     port::open(address).map_err(|cause| Error::Listen { address, cause })
 }
 
+/// Where other servers reach this one.
+fn reached_at(
+    tcp: &TcpListener,
+    options: &ServerOptions,
+    encrypted: bool,
+) -> Result<String, Error> {
+    if let Some(address) = &options.advertise {
+        return Ok(address.clone());
+    }
+    let address = options.listen;
+    let bound = tcp.local_addr().map_err(|cause| Error::Listen { address, cause })?;
+    Ok(format!("{}://{bound}", if encrypted { "https" } else { "http" }))
+}
+
 /// What is asked of requests where connections are plain. Who takes them from other machines too has said that
 /// the network is safe, and which names the server has there nobody knows here.
 fn browsers(options: &ServerOptions) -> Browsers {
@@ -303,6 +319,15 @@ fn key_source(given: KeySource, store: &StoreOptions) -> KeySource {
     match (given, store) {
         (KeySource::None, StoreOptions::Memory) => KeySource::Fresh,
         (given, _) => given,
+    }
+}
+
+/// What is held in memory: what is watched and listed; leases and artifacts are read where they are.
+fn cached(scheme: &Scheme) -> orrery_store::StoreOptions {
+    orrery_store::StoreOptions {
+        prefix: orrery_hub::OBJECTS.to_owned(),
+        terms: Some(Arc::new(orrery_hub::ObjectTerms::new(scheme))),
+        ..orrery_store::StoreOptions::default()
     }
 }
 

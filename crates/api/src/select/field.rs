@@ -1,5 +1,6 @@
 //! Field selectors: `metadata.name=web,status.state!=Running`.
 use prost_reflect::{FieldDescriptor, Value};
+use std::fmt;
 
 use super::{
     SelectorError,
@@ -81,6 +82,24 @@ impl FieldSelector {
         for requirement in self.requirements.iter_mut().filter(|found| found.path == path) {
             requirement.value = change(&requirement.value);
         }
+    }
+}
+
+impl fmt::Display for FieldSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, Requirement { path, value, equal, .. }) in self.requirements.iter().enumerate()
+        {
+            let comma = if 0 < index { "," } else { "" };
+            let operator = if *equal { "=" } else { "!=" };
+            write!(f, "{comma}{path}{operator}")?;
+            for letter in value.chars() {
+                if matches!(letter, '\\' | ',' | '=') {
+                    f.write_str("\\")?;
+                }
+                write!(f, "{letter}")?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -17,6 +17,8 @@ fn gadget() -> orrery_api::Object {
 fn check(selector: &str, expect: bool) {
     let parsed = FieldSelector::parse(selector, &gadget_kind()).expect("a good selector");
     assert_eq!(parsed.matches(&gadget()), expect, "{selector}");
+    let again = FieldSelector::parse(&parsed.to_string(), &gadget_kind());
+    assert_eq!(again.as_ref(), Ok(&parsed), "{parsed}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod nodes;
 mod operations;
 mod resources;
 mod run;
+mod upstreams;
 mod values;
 
 pub use artifact::{ArtifactArguments, ArtifactCommand, ArtifactOwner};
@@ -46,6 +47,7 @@ pub use run::{
     AgentArguments, CsiArguments, ServerArguments, StorageControllerArguments, StoreArguments,
     UpArguments,
 };
+pub use upstreams::UpstreamArguments;
 pub use values::{Aim, Format};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};

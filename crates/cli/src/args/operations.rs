@@ -1,5 +1,5 @@
 //! What operators decide about a server.
-use super::Connection;
+use super::{Connection, UpstreamArguments};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -29,6 +29,8 @@ pub struct OperationsArguments {
     /// read and change those that the server can
     #[arg(long)]
     pub git_allow_local: bool,
+    #[command(flatten)]
+    pub upstreams: UpstreamArguments,
     #[command(flatten)]
     pub limits: LimitArguments,
 }

@@ -32,6 +32,7 @@ pub fn read(
         orphans,
         git,
         threads: <_>::default(),
+        upstreams: arguments.upstreams.options(),
     })
 }
 

@@ -6,4 +6,5 @@ pub mod hydrate;
 pub mod lineage;
 pub mod project_end;
 pub mod sharing;
+pub mod spectator;
 pub mod versions;

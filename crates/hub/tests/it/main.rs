@@ -1,6 +1,7 @@
 //! The hub from the outside, on a store in memory.
 mod artifacts;
 mod batches;
+mod cache;
 mod composed;
 mod concurrency;
 mod deletion;

@@ -82,6 +82,10 @@ impl Reconciler<ObjectName> for ClassReconciler {
     type Error = WorldError;
 
     async fn reconcile(&self, key: &ObjectName) -> Result<Next, WorldError> {
+        if self.hub.upstream_of(self.classes.kind()).is_some() {
+            // Who keeps it holds it, and lets it go.
+            return Ok(Next::AwaitChange);
+        }
         let class = self.classes.find(key).await.map_err(unavailable)?;
         let Some(class) = class.filter(|class| is_going(&class.metadata)) else {
             return Ok(Next::AwaitChange);

@@ -35,7 +35,7 @@ fn code(error: &Error) -> tonic::Code {
         Error::Forbidden(_) => tonic::Code::PermissionDenied,
         Error::Expired { .. } => tonic::Code::OutOfRange,
         Error::TooLarge(_) | Error::TooManyRequests { .. } => tonic::Code::ResourceExhausted,
-        Error::Unavailable(_) => tonic::Code::Unavailable,
+        Error::Unavailable(_) | Error::Away { .. } => tonic::Code::Unavailable,
         Error::Internal(_) => tonic::Code::Internal,
     }
 }

@@ -220,7 +220,7 @@ pub fn status_code(error: &Error) -> u16 {
         Error::Expired { .. } => 410,
         Error::TooLarge(_) => 413,
         Error::TooManyRequests { .. } => 429,
-        Error::Unavailable(_) => 503,
+        Error::Unavailable(_) | Error::Away { .. } => 503,
         Error::Internal(_) => 500,
     }
 }

@@ -137,7 +137,7 @@ fn answer<T>(outcome: Result<T, Error>) -> Result<Response<T>, Status> {
 }
 
 /// The error with its reason and, for an invalid resource, each field that is wrong.
-fn to_status(error: &Error) -> Status {
+pub fn to_status(error: &Error) -> Status {
     let wire = to_wire(error);
     let mut details = ErrorDetails::new();
     details.set_error_info(wire.reason, "orrery.dev", std::collections::HashMap::new());

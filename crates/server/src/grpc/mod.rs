@@ -3,4 +3,5 @@ pub mod commands;
 pub mod hub;
 pub mod identity;
 pub mod reflection;
+pub mod replicas;
 pub mod routes;

@@ -2,12 +2,14 @@
 use super::hub::HubService;
 use super::identity::IdentityService;
 use super::reflection;
+use super::replicas::ReplicasService;
 use crate::api::Front;
 use crate::{Connections, mesh};
 use orrery_fleet::Fleet;
 use orrery_fleet::agents::grpc::AgentService;
 use orrery_fleet::commander::grpc::CommanderService;
 use orrery_fleet::peers::PeerService;
+use orrery_hub::Hub;
 use orrery_mesh::hub::Mesh;
 use orrery_proto::fleet::v1::agent_connection_server::AgentConnectionServer;
 use orrery_proto::hub::v1::hub_server::HubServer;
@@ -18,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 /// Everything but joining.
 pub fn all(
     front: Front,
+    hub: &Hub,
     connections: &Connections,
     fleet: Arc<Fleet>,
     (mesh, stop): (&Mesh, &CancellationToken),
@@ -31,6 +34,7 @@ pub fn all(
     let mut routes = tonic::service::Routes::builder();
     routes
         .add_service(HubService::server(front))
+        .add_service(ReplicasService::server(hub.clone()))
         .add_service(AgentService::server(connections.agents.clone()))
         .add_service(CommanderService::server(connections.commanders.clone()))
         .add_service(PeerService::server(fleet))

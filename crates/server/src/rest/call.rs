@@ -7,7 +7,7 @@ use super::render::Renderer;
 use super::resource::Resource;
 use crate::identity::Guard;
 use axum::http::{HeaderMap, StatusCode, header};
-use orrery_hub::{Error, Hub, ObjectName, Revision};
+use orrery_hub::{Error, Hub, ListOptions, ObjectName, Revision};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -89,8 +89,19 @@ impl Call {
         program.chars().take(MANAGER_MAX).collect()
     }
 
-    /// How far the store has come.
+    /// Whether the objects are another service's, and their versions with them.
+    pub fn is_elsewhere(&self) -> bool {
+        self.hub.upstream_of(self.resource.accessor.kind()).is_some()
+    }
+
+    /// How far the store has come that keeps the objects.
     pub async fn current_revision(&self) -> Result<Revision, Failure> {
+        if self.is_elsewhere() {
+            let newest = ListOptions { limit: 1, ..ListOptions::default() };
+            let page = self.resource.accessor.list_encoded(newest).await;
+            let page = page.map_err(|error| Failure::of(error, &self.resource, ""))?;
+            return Ok(page.revision);
+        }
         let snapshot = self.hub.store().snapshot().await;
         let snapshot = snapshot.map_err(|error| {
             let error = orrery_hub::Error::Unavailable(error.to_string());
@@ -102,6 +113,10 @@ impl Call {
     /// A version that the store has not reached is refused: the client spoke to another server.
     pub async fn check_version(&self, wanted: Version) -> Result<(), Failure> {
         let Version::At(asked) = wanted else { return Ok(()) };
+        if self.is_elsewhere() {
+            // Only the upstream knows which it has reached.
+            return Ok(());
+        }
         let current = self.current_revision().await?;
         if current < asked {
             return Err(Failure::version_too_large(asked.0, current.0));

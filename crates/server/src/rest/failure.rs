@@ -198,7 +198,7 @@ impl Failure {
             Error::BadRequest(_) => Self::bad_request(message),
             Error::TooLarge(_) => Self::too_large(message),
             Error::TooManyRequests { retry_after, .. } => Self::too_many(message, retry_after),
-            Error::Unavailable(_) => Self {
+            Error::Unavailable(_) | Error::Away { .. } => Self {
                 retry_after_seconds: Some(RETRY_AFTER_SECONDS),
                 ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
             },

@@ -50,7 +50,8 @@ pub async fn watch(call: &Call, project: Option<String>) -> Result<Response, Fai
         Ok(events) => {
             Body::from_stream(lines(call, call.guard.lasting(lasting, events), selection))
         }
-        Err(orrery_hub::Error::ProjectNotFound { project }) => {
+        // Projects that the upstream does not have are not heard of here when they come.
+        Err(orrery_hub::Error::ProjectNotFound { project }) if !call.is_elsewhere() => {
             let events = call.guard.lasting(lasting, nothing_yet(call, project).await?);
             Body::from_stream(lines(call, events, selection))
         }

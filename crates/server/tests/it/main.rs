@@ -30,6 +30,7 @@ mod sharing;
 mod storage;
 mod subresources;
 mod support;
+mod upstreams;
 mod versions;
 mod watching;
 mod wire;

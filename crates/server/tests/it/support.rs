@@ -72,20 +72,7 @@ impl World {
 
     /// As operators decide.
     pub async fn operated(tls: TlsFiles, operations: Operations) -> Self {
-        let options = ServerOptions {
-            identity: <_>::default(),
-            drivers: Listen::Off,
-            listen: ([127, 0, 0, 1], 0).into(),
-            store: StoreOptions::Memory,
-            tls,
-            allow_plain: false,
-            advertise: None,
-            group_suffix: "orrery.dev".into(),
-            operations,
-            mesh: <_>::default(),
-            storage: Listen::Beside { needed: true },
-        };
-        let server = Server::open(options).await.expect("a server");
+        let server = Server::open(options(tls, operations)).await.expect("a server");
         let address = server.address().expect("an address").to_string();
         let hub = server.hub().clone();
         let stop = CancellationToken::new();
@@ -165,6 +152,23 @@ impl World {
         let response = self.client.request(request).await.expect("an answer");
         assert_eq!(response.status(), StatusCode::OK);
         Events { body: response.into_body(), rest: Vec::new() }
+    }
+}
+
+/// A server on a port that the kernel picks, with everything in memory.
+pub fn options(tls: TlsFiles, operations: Operations) -> ServerOptions {
+    ServerOptions {
+        identity: <_>::default(),
+        drivers: Listen::Off,
+        listen: ([127, 0, 0, 1], 0).into(),
+        store: StoreOptions::Memory,
+        tls,
+        allow_plain: false,
+        advertise: None,
+        group_suffix: "orrery.dev".into(),
+        operations,
+        mesh: <_>::default(),
+        storage: Listen::Beside { needed: true },
     }
 }
 
