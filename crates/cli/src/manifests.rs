@@ -101,8 +101,8 @@ fn is_manifest(path: &Path) -> bool {
 }
 
 /// Checks everything that can be checked without the server, so that a mistake in the last resource
-/// is found before the first is stored.
-pub fn check(manifests: &[Manifest], server: &DiscoverResponse) -> anyhow::Result<()> {
+/// is found before the first is stored. `done` is what then happens to none of them.
+pub fn check(manifests: &[Manifest], server: &DiscoverResponse, done: &str) -> anyhow::Result<()> {
     // Another version knows other kinds; it will say itself what is wrong.
     let Some(scheme) = scheme::shared(server)? else { return Ok(()) };
     let problems: Vec<String> =
@@ -110,7 +110,7 @@ pub fn check(manifests: &[Manifest], server: &DiscoverResponse) -> anyhow::Resul
     if problems.is_empty() {
         return Ok(());
     }
-    bail!("nothing was applied, because there is something to mend:\n{}", problems.join("\n"))
+    bail!("nothing was {done}, because there is something to mend:\n{}", problems.join("\n"))
 }
 
 fn problems(scheme: &Scheme, manifest: &Manifest) -> Vec<String> {

@@ -27,7 +27,7 @@ pub async fn run(global: &Global, arguments: ApplyArguments) -> anyhow::Result<(
     for manifest in &mut manifests {
         manifests::mark_applied(&mut manifest.value);
     }
-    manifests::check(&manifests, &session.known)?;
+    manifests::check(&manifests, &session.known, "applied")?;
     let beside = Beside::find(&manifests, &session.known)?;
     let how = Writing {
         dry_run: arguments.dry_run,

@@ -21,7 +21,7 @@ pub async fn run(global: &Global, arguments: DiffArguments) -> anyhow::Result<()
     for manifest in &mut manifests {
         manifests::mark_applied(&mut manifest.value);
     }
-    manifests::check(&manifests, &session.known)?;
+    manifests::check(&manifests, &session.known, "compared")?;
     let mut applying =
         Applying::new(&session, Writing { dry_run: true, force: true, ..Writing::default() });
     let hiding = Hiding::new(&session.known)?;

@@ -155,7 +155,8 @@ fn diff_shows_what_apply_would_change() {
         "{changed:?}"
     );
     let bad = home.write("bad.yaml", "kind: Nope\n");
-    home.orrery(&["diff", "-f", bad.to_str().unwrap()]).bad(2);
+    let refused = home.orrery(&["diff", "-f", bad.to_str().unwrap()]).bad(2);
+    assert!(refused.contains("nothing was compared, because"), "{refused}");
     home.orrery(&["diff", "-f", "examples/hello.yaml", "--server", "http://127.0.0.1:1"]).bad(3);
 }
 

@@ -101,7 +101,8 @@ impl Pruner<'_> {
         object.set_field(&field.descriptor, Value::List(kept));
     }
 
-    /// Whether an item or entry stays. Where it does, it is pruned itself.
+    /// Whether an item or entry stays. Where it does, it is pruned itself. One that was declared as a whole stays for
+    /// those who declare it too: who only changed something in it does not keep the rest of it.
     fn keep(
         &self,
         element: &Element,
@@ -112,7 +113,8 @@ impl Pruner<'_> {
         depth: usize,
     ) -> bool {
         let Some(node) = last.children.get(element) else { return true };
-        let Some(claim) = claimed.get(element) else { return !node.owned };
+        let claim = claimed.get(element).filter(|claim| claim.owned || !node.owned);
+        let Some(claim) = claim else { return !node.owned };
         if let (Grain::Message(id), Value::Message(message)) = (grain_of_entry(item, depth), value)
         {
             self.message(id, message, &node.children, &claim.children, depth);

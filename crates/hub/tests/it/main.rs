@@ -16,6 +16,7 @@ mod patches;
 mod projects;
 mod sharing;
 mod support;
+mod uploads;
 mod versions;
 mod watches;
 mod writes;

@@ -136,7 +136,7 @@ impl Collector {
         if !self.knows_all_owned(found)? {
             return Ok(Next::After(LOOK_AGAIN));
         }
-        if self.graph.lock().is_blocked(&found.meta.uid) {
+        if self.graph.lock().is_blocked(place, &found.meta.uid) {
             return Ok(Next::AwaitChange);
         }
         self.release(place, found, Propagation::FOREGROUND_FINALIZER).await?;

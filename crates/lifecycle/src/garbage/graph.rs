@@ -73,11 +73,36 @@ impl Graph {
         self.by_owner.get(uid).cloned().unwrap_or_default()
     }
 
-    /// Whether anything that is there blocks the foreground deletion of this owner.
-    pub fn is_blocked(&self, uid: &str) -> bool {
+    /// Whether anything that is there blocks the foreground deletion of this owner. Who waits for it in turn does
+    /// not: objects that own each other would wait for ever.
+    pub fn is_blocked(&self, place: &Place, uid: &str) -> bool {
+        let blocks = |place: &&Place| {
+            let owners = self.objects.get(*place).map_or(&[][..], |object| &object.owners);
+            owners.iter().any(|link| link.uid == uid && link.blocks)
+        };
         let places = self.by_owner.get(uid).into_iter().flatten();
-        let mut links = places.filter_map(|place| self.objects.get(place)).flat_map(|o| &o.owners);
-        links.any(|link| link.uid == uid && link.blocks)
+        let blocking: Vec<&Place> = places.filter(blocks).collect();
+        if blocking.is_empty() {
+            return false;
+        }
+        let circle = self.waiting_for(place);
+        blocking.into_iter().any(|place| !circle.contains(place))
+    }
+
+    /// Those whose foreground deletion waits for this object, and those who wait for these.
+    fn waiting_for(&self, place: &Place) -> BTreeSet<Place> {
+        let (mut found, mut left) = (BTreeSet::new(), vec![place]);
+        while let Some(owned) = left.pop() {
+            let links = self.objects.get(owned).into_iter().flat_map(|object| &object.owners);
+            for link in links.filter(|link| link.blocks) {
+                let Some(owner) = &link.place else { continue };
+                let waits = |object: &Observed| object.waits && object.uid == link.uid;
+                if self.objects.get(owner).is_some_and(waits) && found.insert(owner.clone()) {
+                    left.push(owner);
+                }
+            }
+        }
+        found
     }
 
     /// Everything of a kind that is known, for a watch that begins anew.

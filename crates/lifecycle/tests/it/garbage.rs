@@ -157,23 +157,39 @@ async fn owners_may_be_of_another_kind_and_without_a_project() {
     world.settles_to(&names(&[])).await;
 }
 
+fn own(owned: &mut Object, owner: &Object, blocks: bool) {
+    let reference = orrery_proto::meta::v1::OwnerReference {
+        api_version: owner.kind().api_version().into(),
+        kind: owner.kind().kind().into(),
+        name: owner.name().into(),
+        uid: owner.uid().into(),
+        block_owner_deletion: blocks.then_some(true),
+        ..Default::default()
+    };
+    owned.update_meta(|meta| meta.owner_references = vec![reference]);
+}
+
 #[tokio::test]
 async fn a_reference_that_is_added_later_counts() {
     let world = World::new().await;
     let owner = world.owned("owner", &[]).await;
     let mut child = world.owned("child", &[]).await;
-    child.update_meta(|meta| {
-        meta.owner_references = vec![orrery_proto::meta::v1::OwnerReference {
-            api_version: owner.kind().api_version().into(),
-            kind: owner.kind().kind().into(),
-            name: owner.name().into(),
-            uid: owner.uid().into(),
-            ..Default::default()
-        }];
-    });
+    own(&mut child, &owner, false);
     let workloads = world.accessor("Workload");
     workloads.apply(child, ApplyOptions::default()).await.expect("adopted");
     world.delete("owner", None).await;
+    world.settles_to(&names(&[])).await;
+}
+
+#[tokio::test]
+async fn objects_that_own_each_other_do_not_wait_for_ever() {
+    let world = World::new().await;
+    let mut first = world.owned("first", &[]).await;
+    let second = world.owned("second", &[&first]).await;
+    let third = world.owned("third", &[&second]).await;
+    own(&mut first, &third, true);
+    world.accessor("Workload").apply(first, ApplyOptions::default()).await.expect("a circle");
+    world.delete("first", Some(Propagation::Foreground)).await;
     world.settles_to(&names(&[])).await;
 }
 

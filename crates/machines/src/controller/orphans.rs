@@ -1,6 +1,6 @@
 //! Looks at each provider for machines that nobody owns.
 use super::{Clock, Next, Provider, WorldError};
-use crate::drivers::{Call, Found, MachineArgs, Target};
+use crate::drivers::{Call, Found, MachineArgs, OpError, Retry, Target};
 use crate::plan::orphans::{Known, plan};
 use crate::plan::{Reason, Time};
 use std::collections::HashMap;
@@ -68,6 +68,9 @@ pub async fn sweep(
         Ok(listed) => listed,
         Err(error) => {
             tracing::debug!(class = target.class, %error, "cannot look for orphans now");
+            if let Some(reason) = refusal(&error) {
+                world.tell(target, &reason).await?;
+            }
             return Ok(Next::After(timing.interval));
         }
     };
@@ -83,11 +86,40 @@ pub async fn sweep(
     Ok(Next::After(timing.interval))
 }
 
+/// What its driver says against the class, or its secret: nobody else would say it before there is a machine.
+fn refusal(error: &OpError) -> Option<Reason> {
+    let refused = matches!(error, OpError::Refused { .. }) && error.retry() == Retry::AfterChange;
+    refused.then(|| Reason::new("Refused", format!("its machines cannot be listed: {error}")))
+}
+
 /// One that cannot be deleted now is still there at the next look.
 async fn delete(provider: &dyn Provider, target: &Target, orphan: Found, call: &Call) {
     let id = orphan.provider_id.clone();
     let args = MachineArgs { id: orphan.provider_id, name: orphan.name, ..Default::default() };
     if let Err(error) = provider.delete(target, &args, call).await {
         tracing::warn!(class = target.class, id, %error, "cannot delete an orphan");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drivers::ErrorCode;
+
+    #[test]
+    fn what_a_driver_says_against_a_class_is_told() {
+        #[track_caller]
+        fn check(code: ErrorCode, told: Option<&str>) {
+            let message = "unknown field amii".to_owned();
+            let (retry_after, last_known_state) = (None, String::new());
+            let error = OpError::Refused { code, message, retry_after, last_known_state };
+            let reason = refusal(&error);
+            assert_eq!(reason.as_ref().map(|it| it.code), told, "{reason:?}");
+            assert!(reason.is_none_or(|it| it.message.contains("unknown field amii")));
+        }
+        check(ErrorCode::InvalidArgument, Some("Refused"));
+        check(ErrorCode::Unauthenticated, Some("Refused"));
+        check(ErrorCode::Unavailable, None);
+        check(ErrorCode::ResourceExhausted, None);
     }
 }

@@ -85,7 +85,7 @@ impl Patch {
             "application/json-patch+json" => {
                 let (patch, warnings) = json()?;
                 let patch = orrery_hub::patch::Patch::json(patch);
-                let patch = patch.map_err(|error| Failure::bad_request(error.to_string()))?;
+                let patch = patch.map_err(unreadable_patch)?;
                 Ok((Self::Change(Change::Plain(patch)), warnings))
             }
             "application/apply-patch+yaml" => {
@@ -180,11 +180,21 @@ async fn apply(
     }
 }
 
-/// Whoever names the identity of an object means that one, and makes no other in its place.
+fn unreadable_patch(error: Error) -> Failure {
+    let message = error.to_string();
+    match error {
+        Error::TooLarge(_) => Failure::too_large(message),
+        _ => Failure::bad_request(message),
+    }
+}
+
+/// Whoever names the identity or the version of an object means that one, and makes no other in its place.
 fn gone(resource: &Resource, name: &ObjectName, uid: &str) -> Error {
-    let message = format!(
-        "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-    );
+    let mismatch = match uid {
+        "" => "the provided object specified a resourceVersion".to_owned(),
+        uid => format!("uid mismatch: the provided object specified uid {uid}"),
+    };
+    let message = format!("{mismatch}, and no existing object was found");
     Error::Conflict { kind: resource.qualified_plural(), name: name.name.clone(), message }
 }
 

@@ -2,6 +2,7 @@
 use crate::support::{APPLY, JSON_PATCH, MERGE, WORKLOADS, World, workload};
 use axum::body::Body;
 use axum::http::Method;
+use orrery_hub::patch::OPERATIONS_MAX;
 use serde_json::{Value, json};
 
 struct Case<'a> {
@@ -259,6 +260,8 @@ async fn patches_that_do_not_apply() {
     let world = World::start().await;
     world.post(WORKLOADS, &workload("a")).await.expect(201);
     let path = format!("{WORKLOADS}/a?fieldManager=me");
+    let operation = r#"{"op":"test","path":"/kind","value":"Workload"}"#;
+    let many = format!("[{}]", vec![operation; OPERATIONS_MAX + 1].join(","));
     let cases = [
         (
             "application/strategic-merge-patch+json",
@@ -274,6 +277,7 @@ async fn patches_that_do_not_apply() {
         (MERGE, r#"{"spec":{"placement":null}}"#, 422, "Invalid", "spec.placement"),
         (JSON_PATCH, "{}", 400, "BadRequest", "not a JSON patch"),
         (JSON_PATCH, r#"[{"op":"sing","path":"/a"}]"#, 400, "BadRequest", "not a JSON patch"),
+        (JSON_PATCH, &many, 413, "RequestEntityTooLarge", "operations in one patch"),
         (
             JSON_PATCH,
             r#"[{"op":"test","path":"/spec/stopGraceSeconds","value":1}]"#,
@@ -373,6 +377,10 @@ async fn an_apply_that_names_an_identity_makes_no_other() {
     let status = world.patch(&path, APPLY, &object).await.expect(409);
     let text = status["message"].as_str().unwrap_or_default();
     assert!(text.contains("uid mismatch: the provided object specified uid 1111"), "{text}");
+    object["metadata"] = json!({"name": "a", "resourceVersion": "5"});
+    let status = world.patch(&path, APPLY, &object).await.expect(409);
+    let text = status["message"].as_str().unwrap_or_default();
+    assert!(text.contains("specified a resourceVersion, and no existing object"), "{text}");
     world.get(&format!("{WORKLOADS}/a")).await.expect(404);
 }
 

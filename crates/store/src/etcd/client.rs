@@ -354,7 +354,7 @@ impl From<Refusal> for Error {
             full if full.is_out_of_space() => super::room::full(),
             Refusal::Etcd(status) if is_certificate_refused(&status) => {
                 let reason = format!(
-                    "etcd does not take the certificate that we show: it may have ended, or be of an authority that etcd does not know ({})",
+                    "etcd does not take the certificate that we show: there may be none, it may have ended, or be of an authority that etcd does not know ({})",
                     describe(&status)
                 );
                 Self::Unreachable { reason }

@@ -108,6 +108,26 @@ async fn what_is_no_longer_declared_goes_unless_someone_else_claims_it() {
     assert_eq!(world.spec().await, json!({"image": "x", "replicas": 1}));
 }
 
+/// Whoever changed one field of an item did not declare the item: it goes as a whole, not down to that field.
+#[tokio::test]
+async fn an_item_goes_with_what_others_changed_in_it() {
+    let world = World::new().await;
+    let ports = json!([{"name": "http", "number": 80}, {"name": "grpc", "number": 90}]);
+    world.declare("me", json!({"ports": ports})).await.expect("two ports");
+    let changed = json!({"ports": [
+        {"name": "http", "number": 80, "protocol": "udp"}, {"name": "grpc", "number": 90},
+        {"name": "more", "number": 70},
+    ]});
+    let by_hand =
+        ApplyOptions { merge: Merge::Replace, manager: "editor".into(), ..ApplyOptions::default() };
+    world.apply(world.gizmo("a", changed), by_hand).await.expect("changed");
+    let less = json!({"ports": [{"name": "grpc", "number": 90}]});
+    world.declare("me", less).await.expect("one port less");
+    let left: Vec<Value> = world.spec().await["ports"].as_array().expect("ports").clone();
+    let names: Vec<&Value> = left.iter().map(|port| &port["name"]).collect();
+    assert_eq!(names, ["grpc", "more"], "what the editor made stays");
+}
+
 #[tokio::test]
 async fn items_of_lists_and_maps_have_managers_of_their_own() {
     let world = World::new().await;
