@@ -102,6 +102,12 @@ impl Feed {
 
     /// Whether to open the watch again after this error, and what kept it from being open.
     async fn recover(&self, error: Error) -> ControlFlow<Error, Option<Error>> {
+        if let Error::FutureRevision { requested, current } = error {
+            // What was read and told since then never happened: nobody can be led back from there.
+            return ControlFlow::Break(Error::unavailable(format!(
+                "it went back from revision {requested} to {current}, as when an older copy is restored; restart this server"
+            )));
+        }
         let error = if matches!(error, Error::Compacted { .. }) {
             match self.reload().await {
                 Ok(()) => return ControlFlow::Continue(None),

@@ -211,8 +211,12 @@ impl Store {
         self.inner.tasks.wait().await;
     }
 
-    /// Waits until the cache has everything that was acknowledged before this call.
+    /// Waits until the cache has everything that was acknowledged before this call. One that follows nobody any more
+    /// never will.
     async fn sync(&self) -> Result<(), Error> {
+        if let Some(error) = self.inner.shared.failed.get() {
+            return Err(error.clone());
+        }
         let current = self.inner.engine.current(&self.inner.prefix).await?;
         self.reached(current).await
     }

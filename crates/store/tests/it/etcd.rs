@@ -1,6 +1,8 @@
 //! What is special about the engine on etcd: members that die, TLS, names and passwords, sharing.
 
 use std::{
+    path::Path,
+    process::Command,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -92,6 +94,36 @@ async fn members_that_die_are_not_missed() {
     stop.store(true, Ordering::Relaxed);
     let killed = killing.await.expect("killing goes well");
     assert!(0 < killed, "members were killed meanwhile");
+}
+
+/// Whoever restores an older copy of etcd under a server is not answered with what that copy never held.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_went_back_in_time_is_not_read() {
+    let mut cluster = Cluster::start(1);
+    let store = store(cluster.options("r/"), "objects/").await;
+    let create = async |name: &str| store.commit(vec![Op::create(name, "v")]).await;
+    create("objects/kept").await.expect("it is new");
+    let mut watcher = store.watch("objects/", store.revision()).expect("now can be watched from");
+    let (data, copy) = (cluster.folder().join("m0"), cluster.folder().join("copy"));
+    let copied = |from: &Path, to: &Path| {
+        let copying = Command::new("cp").arg("-a").args([from, to]).status();
+        assert!(copying.expect("it is run").success());
+    };
+    cluster.kill(0);
+    copied(&data, &copy);
+    cluster.restart(0);
+    for number in 0..9 {
+        create(&format!("objects/lost-{number}")).await.expect("it is new");
+    }
+    cluster.kill(0);
+    std::fs::remove_dir_all(&data).expect("it is ours");
+    copied(&copy, &data);
+    cluster.restart(0);
+    let told = async { while watcher.next().await.is_ok() {} };
+    tokio::time::timeout(Duration::from_secs(30), told).await.expect("watchers are told");
+    let error = store.get("objects/lost-0").await.expect_err("it was never there");
+    assert!(error.to_string().contains("went back from revision"), "{error}");
+    store.snapshot().await.expect_err("nor can it be listed");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
