@@ -1,11 +1,11 @@
 //! The one writer. It takes every commit that waits, judges each against the state including the
 //! ones before it in the group, writes all of them as one batch with one sync, and answers.
 
-use std::{collections::HashMap, sync::Arc, thread, time::Instant};
+use std::{collections::HashMap, sync::Arc, thread};
 
 use fjall::{OwnedWriteBatch, PersistMode};
 use foldhash::fast::RandomState;
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::Instant};
 
 use super::{
     Shared,

@@ -1,8 +1,6 @@
 //! Commits on their way to the committer, who takes them in groups.
 
-use std::time::Instant;
-
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::Semaphore;
 
 use super::{closed, committer::Request, pace::Wish};
@@ -78,28 +76,22 @@ impl Queue {
     pub fn take(&self, wish: Wish) -> Option<Vec<Request>> {
         let mut line = self.line.lock();
         line.wanted = 1;
-        while line.waiting.is_empty() && !line.closed {
-            self.ripe.wait(&mut line);
-        }
-        self.gather(&mut line, wish);
+        self.ripe.wait_while(&mut line, |line| line.lacks(1));
+        line.wanted = wish.commits;
+        self.ripe.wait_while_for(&mut line, |line| line.lacks(wish.commits), wish.patience);
         line.wanted = 0;
         let group = line.group();
         self.room.add_permits(group.len());
         (!group.is_empty()).then_some(group)
     }
-
-    fn gather(&self, line: &mut MutexGuard<'_, Line>, wish: Wish) {
-        let deadline = Instant::now() + wish.patience;
-        line.wanted = wish.commits;
-        while line.waiting.len() < wish.commits && !line.closed {
-            if self.ripe.wait_until(line, deadline).timed_out() {
-                return;
-            }
-        }
-    }
 }
 
 impl Line {
+    /// Whether there are fewer, and more may come.
+    fn lacks(&self, commits: usize) -> bool {
+        self.waiting.len() < commits && !self.closed
+    }
+
     /// Takes as many of those who wait as go into one group.
     fn group(&mut self) -> Vec<Request> {
         let mut bytes = 0;
