@@ -227,8 +227,8 @@ async fn etcd_without_room_is_not_ready_until_somebody_makes_some() {
         loop {
             cluster.post(0, "/v3/maintenance/defragment", "{}");
             silence_alarm(&cluster);
-            engine.ready().await.expect("the alarm is silent");
-            if engine.commit(vec![Op::update("a", "small", at)]).await.is_ok() {
+            let silent = engine.ready().await.is_ok();
+            if silent && engine.commit(vec![Op::update("a", "small", at)]).await.is_ok() {
                 break;
             }
         }
@@ -237,11 +237,11 @@ async fn etcd_without_room_is_not_ready_until_somebody_makes_some() {
     engine.ready().await.expect("there is room again");
 }
 
-/// An alarm is silenced for the member that raised it.
+/// An alarm is silenced for the member that raised it. A write can be refused before the alarm is raised.
 fn silence_alarm(cluster: &Cluster) {
     let said = cluster.post(0, "/v3/maintenance/alarm", r#"{"action":"GET"}"#);
     let member = said.split("\"memberID\":\"").nth(1).and_then(|rest| rest.split('"').next());
-    let member = member.expect("a member has raised an alarm");
+    let Some(member) = member else { return };
     let body = format!(r#"{{"action":"DEACTIVATE","memberID":"{member}","alarm":"NOSPACE"}}"#);
     cluster.post(0, "/v3/maintenance/alarm", &body);
 }
