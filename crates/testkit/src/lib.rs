@@ -1,7 +1,7 @@
 //! What only tests use: kinds that together have every shape a definition can have.
 //!
 //! Owns: the test kinds (`proto/`), their convertors and a scheme of them; with the feature `world`
-//! a whole server in the test's own process, and agents that run nothing. Not in it: anything that a
+//! a whole server in the test's own process, and agents that run nothing; the modules that a guest's kernel needs. Not in it: anything that a
 //! program needs. It is a dev-dependency everywhere.
 //!
 //! | kind | what it is for |
@@ -14,6 +14,7 @@ pub mod agent;
 mod convert;
 #[cfg(feature = "etcd")]
 pub mod etcd;
+pub mod modules;
 #[cfg(feature = "world")]
 pub mod world;
 

@@ -94,7 +94,7 @@ pub enum LogFormat {
 pub enum Command {
     /// Run the control plane and one agent on this machine
     #[command(after_help = examples::UP)]
-    Up(UpArguments),
+    Up(Box<UpArguments>),
     /// Run the control plane
     #[command(after_help = examples::SERVER)]
     Server(Box<ServerArguments>),

@@ -86,7 +86,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
 
 async fn dispatch(global: &Global, command: Command) -> anyhow::Result<()> {
     match command {
-        Command::Up(arguments) => Box::pin(up::run(global, arguments)).await,
+        Command::Up(arguments) => Box::pin(up::run(global, *arguments)).await,
         Command::Server(arguments) => Box::pin(server::run(*arguments)).await,
         Command::Agent(arguments) => Box::pin(agent::run(arguments)).await,
         Command::StorageController(arguments) => Box::pin(storage::controller(arguments)).await,

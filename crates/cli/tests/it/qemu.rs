@@ -3,6 +3,7 @@
 mod disk;
 
 use crate::harness::{Home, ORRERY, Process, until};
+use orrery_testkit::modules::{in_order, name};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -33,16 +34,7 @@ cat /orrery/user-data
 exec /orrery-agent agent --name $name --server $server --data-dir /data
 "#;
 
-const MODULES: &[&str] = &[
-    "virtio",
-    "virtio_ring",
-    "virtio_pci_modern_dev",
-    "virtio_pci_legacy_dev",
-    "virtio_pci",
-    "failover",
-    "net_failover",
-    "virtio_net",
-];
+const MODULES: &[&str] = &["virtio_pci", "virtio_net"];
 
 fn sh(script: &str) -> String {
     let output = Command::new("sh").args(["-ec", script]).output().unwrap();
@@ -58,7 +50,7 @@ fn unpacked() -> PathBuf {
     tools.join("deb/linux-image-cloud-amd64")
 }
 
-/// What every machine needs, and more.
+/// What every machine needs, and more; what these need comes with them.
 fn modules(more: &[&'static str]) -> Vec<&'static str> {
     MODULES.iter().chain(more).copied().collect()
 }
@@ -71,12 +63,14 @@ fn initramfs(home: &Home, kernel: &Path, modules: &[&str], init: &str) -> PathBu
     }
     fs::copy("/bin/busybox", tree.join("bin/busybox")).unwrap();
     fs::write(tree.join("init"), [FIRST, init].concat()).unwrap();
-    fs::write(tree.join("modules/order"), modules.join(" ")).unwrap();
     fs::set_permissions(tree.join("init"), fs::Permissions::from_mode(0o755)).unwrap();
-    for module in modules {
-        let found = sh(&format!("find {}/lib/modules -name {module}.ko", kernel.display()));
-        fs::copy(found, tree.join(format!("modules/{module}.ko"))).unwrap();
+    let mut order = String::new();
+    for module in in_order(&kernel.join("lib/modules"), modules) {
+        let name = name(&module);
+        fs::copy(module, tree.join(format!("modules/{name}.ko"))).unwrap();
+        order.push_str(&format!("{name} "));
     }
+    fs::write(tree.join("modules/order"), order).unwrap();
     let (tree_text, archive) = (tree.display(), home.path("initramfs"));
     // Without its symbols the agent is a third of its size.
     sh(&format!("strip -o {tree_text}/orrery-agent {ORRERY}"));

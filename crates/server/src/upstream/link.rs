@@ -25,12 +25,14 @@ pub struct Link {
 struct State {
     way: Way,
     client: Option<HubClient<Channel>>,
+    /// How often the proof was read again.
+    proven: u64,
 }
 
 impl Link {
     pub fn new(proof: Proof, way: Way) -> Self {
         let address = way.endpoint.server();
-        Self { address, proof, state: Mutex::new(State { way, client: None }) }
+        Self { address, proof, state: Mutex::new(State { way, client: None, proven: 0 }) }
     }
 
     pub fn address(&self) -> &str {
@@ -48,13 +50,16 @@ impl Link {
         F: Future<Output = Result<Response<A>, Status>>,
     {
         let asking = async {
-            match self.attempt(question, request.clone(), &call).await? {
-                Err(status) if status.code() == Code::Unauthenticated && self.prove_anew() => {
-                    self.attempt(question, request, &call).await?
+            let (proven, answer) = self.attempt(question, request.clone(), &call).await?;
+            let answer = match answer {
+                Err(status)
+                    if status.code() == Code::Unauthenticated && self.prove_anew(proven) =>
+                {
+                    self.attempt(question, request, &call).await?.1
                 }
                 answer => answer,
-            }
-            .map_err(|status| self.failed(question, &status))
+            };
+            answer.map_err(|status| self.failed(question, &status))
         };
         match tokio::time::timeout(ANSWER_TIMEOUT, asking).await {
             Ok(answer) => answer.map(Response::into_inner),
@@ -65,19 +70,19 @@ impl Link {
         }
     }
 
-    /// Asks once.
+    /// Asks once, and says with which proof.
     async fn attempt<Q, A, F>(
         &self,
         question: &Question<'_>,
         request: Q,
         call: &impl Fn(HubClient<Channel>, Request<Q>) -> F,
-    ) -> Result<Result<Response<A>, Status>, Error>
+    ) -> Result<(u64, Result<Response<A>, Status>), Error>
     where
         F: Future<Output = Result<Response<A>, Status>>,
     {
-        let (endpoint, client) =
+        let (proven, endpoint, client) =
             self.client().await.map_err(|error| question.away(cause(error)))?;
-        Ok(call(client, endpoint.request(request)).await)
+        Ok((proven, call(client, endpoint.request(request)).await))
     }
 
     /// What a status means: an answer of the hub there, or that there was none.
@@ -96,11 +101,14 @@ impl Link {
         }
     }
 
-    /// Whether there is another proof than the one that was refused.
-    fn prove_anew(&self) -> bool {
+    /// Whether there is another proof than the one that was refused; somebody else may have read it meanwhile.
+    fn prove_anew(&self, refused: u64) -> bool {
         let mut state = self.state.lock();
+        if state.proven != refused {
+            return true;
+        }
         let Some(way) = self.proof.read_again(&state.way) else { return false };
-        *state = State { way, client: None };
+        *state = State { way, client: None, proven: refused + 1 };
         true
     }
 
@@ -108,16 +116,24 @@ impl Link {
         self.state.lock().way.endpoint.clone()
     }
 
-    async fn client(&self) -> Result<(Endpoint, HubClient<Channel>), orrery_client::Error> {
-        let endpoint = self.endpoint();
-        if let Some(client) = self.state.lock().client.clone() {
-            return Ok((endpoint, client));
+    async fn client(&self) -> Result<(u64, Endpoint, HubClient<Channel>), orrery_client::Error> {
+        let (proven, endpoint, client) = {
+            let state = self.state.lock();
+            (state.proven, state.way.endpoint.clone(), state.client.clone())
+        };
+        if let Some(client) = client {
+            return Ok((proven, endpoint, client));
         }
-        let client = HubClient::new(endpoint.connect().await?)
+        let made = HubClient::new(endpoint.connect().await?)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
-        let client = self.state.lock().client.get_or_insert(client).clone();
-        Ok((endpoint, client))
+        let mut state = self.state.lock();
+        if state.proven != proven {
+            // It is of no use to those who come later.
+            return Ok((proven, endpoint, made));
+        }
+        let client = state.client.get_or_insert(made).clone();
+        Ok((proven, endpoint, client))
     }
 }
 

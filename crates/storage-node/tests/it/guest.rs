@@ -2,6 +2,7 @@
 use crate::qemu::{Daemon, name, request, volumes};
 use orrery_storage_node::backend::qemu::{Export, Slot};
 use orrery_storage_node::volume::Params;
+use orrery_testkit::modules;
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -16,15 +17,8 @@ use tempfile::TempDir;
 /// Where the guest sees its device, and what its controller answers.
 const DEVICE: &str = "/devices/pci0000:00/0000:00:15.0/";
 
-/// Modules of Debian's kernel, each after those that it needs.
-const MODULES: [&str; 6] = [
-    "virtio/virtio",
-    "virtio/virtio_ring",
-    "virtio/virtio_pci_legacy_dev",
-    "virtio/virtio_pci_modern_dev",
-    "virtio/virtio_pci",
-    "block/virtio_blk",
-];
+/// Modules of Debian's kernel; what they need comes with them.
+const MODULES: [&str; 2] = ["virtio_pci", "virtio_blk"];
 
 /// Runs what the serial line says, and answers with a line of its own.
 const INIT: &str = "#!/bin/busybox sh
@@ -52,19 +46,17 @@ fn entry(folder: &Path, beginning: &str) -> PathBuf {
     found.find(fits).unwrap_or_else(|| panic!("{beginning}* in {}", folder.display()))
 }
 
-/// An initial file system of busybox and six modules.
+/// An initial file system of busybox and modules.
 fn initrd(folder: &Path, package: &Path) -> PathBuf {
     let root = folder.join("root");
     for name in ["bin", "dev", "sys", "proc", "modules"] {
         fs::create_dir_all(root.join(name)).unwrap();
     }
     fs::copy("/bin/busybox", root.join("bin/busybox")).unwrap();
-    let drivers = entry(&package.join("lib/modules"), "").join("kernel/drivers");
     let mut order = String::new();
-    for module in MODULES {
-        let name = module.rsplit('/').next().unwrap();
-        let from = drivers.join(format!("{module}.ko"));
-        fs::copy(&from, root.join(format!("modules/{name}.ko"))).unwrap();
+    for module in modules::in_order(&package.join("lib/modules"), &MODULES) {
+        let name = modules::name(&module);
+        fs::copy(&module, root.join(format!("modules/{name}.ko"))).unwrap();
         order.push_str(&format!("{name}\n"));
     }
     fs::write(root.join("order"), order).unwrap();

@@ -11,7 +11,7 @@ const INITRAMFS_AT: usize = 0x1000_0000;
 /// Behind all that is read, for the machine to write to.
 const SCRATCH_SECTORS: usize = 8;
 
-const MODULES: &[&str] = &["virtio_blk", "fat", "vfat", "nls_cp437", "nls_ascii"];
+const MODULES: &[&str] = &["virtio_blk", "vfat", "nls_cp437", "nls_ascii"];
 
 /// Does what cloud-init would: finds its seed by the label, and runs the user data in it.
 const INIT: &str = r#"
