@@ -1,5 +1,5 @@
-//! `cargo xtask bench hub [throughput] [watchers] [scale]`: the hub beside etcd, on the same disk in
-//! the same run.
+//! `cargo xtask bench hub [throughput] [watchers] [scale] [turns]`: the hub beside etcd, on the same disk in
+//! the same run. Without arguments, all but the turns, which are the applies of 64 clients alone, again and again.
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 mod resources;
 mod scale;
@@ -19,6 +19,9 @@ async fn main() -> anyhow::Result<()> {
     }
     if wanted("scale") {
         scale::measure(folder.path()).await?;
+    }
+    if asked.iter().any(|asked| asked == "turns") {
+        throughput::in_turns(folder.path()).await?;
     }
     Ok(())
 }

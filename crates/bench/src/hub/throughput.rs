@@ -23,19 +23,39 @@ type Payload = fn(&str, usize, usize) -> ApplyRequest;
 /// Objects that the writers change in turn.
 const OBJECTS: usize = 256;
 
+/// How often the two take turns.
+const TURNS: usize = 3;
+
+const COLUMNS: [&str; 9] = [
+    "work",
+    "clients",
+    "ours /s",
+    "ours p50 ms",
+    "ours CPU us",
+    "etcd /s",
+    "etcd p50 ms",
+    "etcd CPU us",
+    "ratio",
+];
+
+/// The applies of many clients, again and again: how far apart runs are that should be the same.
+pub async fn in_turns(folder: &Path) -> anyhow::Result<()> {
+    println!("## Durable writes in turns, {TIME:?} each\n");
+    let mut table = Table::new(&COLUMNS);
+    let server = Server::start(&folder.join("ours")).await?;
+    let (peer, address) = etcd::start(folder).await?;
+    for _ in 0..TURNS {
+        let theirs = measured(&peer, etcd_writes(&address, 64)).await?;
+        let ours = measured(&server.process, writes(&server, 64, typed_resource)).await?;
+        table.row(&row("protobuf apply / put", 64, &ours, &theirs));
+    }
+    table.print();
+    Ok(())
+}
+
 pub async fn measure(folder: &Path) -> anyhow::Result<()> {
     println!("## Durable writes and consistent reads, {TIME:?} each\n");
-    let mut table = Table::new(&[
-        "work",
-        "clients",
-        "ours /s",
-        "ours p50 ms",
-        "ours CPU us",
-        "etcd /s",
-        "etcd p50 ms",
-        "etcd CPU us",
-        "ratio",
-    ]);
+    let mut table = Table::new(&COLUMNS);
     let server = Server::start(&folder.join("ours")).await?;
     let (peer, address) = etcd::start(folder).await?;
     for clients in [1, 64] {
