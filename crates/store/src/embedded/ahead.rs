@@ -32,8 +32,9 @@ const PAGE: usize = 4 << 10;
 const PART: usize = 64 << 10;
 static ZEROS: [u8; PART] = [0; PART];
 
-/// What one commit takes in a journal beyond its keys and values: marks, sums, and the rows of the log and the heads.
-const COMMIT_BYTES: u64 = 512;
+/// What commits take in a journal beyond their keys and values: each by itself, and a group of them together.
+const COMMIT_BYTES: u64 = 64;
+const GROUP_BYTES: u64 = 256;
 
 #[derive(Debug)]
 pub(super) struct Ahead {
@@ -52,9 +53,8 @@ impl Ahead {
 
     /// Whether there is no room for so many commits with so many bytes of keys and values.
     pub fn is_short(&mut self, commits: usize, bytes: usize) -> bool {
-        let taken = (commits as u64).saturating_mul(COMMIT_BYTES);
-        // A key stands in three rows.
-        let taken = taken.saturating_add((bytes as u64).saturating_mul(2));
+        let taken = (commits as u64).saturating_mul(COMMIT_BYTES) + GROUP_BYTES;
+        let taken = taken.saturating_add(bytes as u64);
         let left = self.left.checked_sub(taken);
         self.left = left.unwrap_or(ROOM);
         left.is_none()

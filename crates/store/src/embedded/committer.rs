@@ -3,20 +3,21 @@
 
 use std::{collections::HashMap, sync::Arc, thread};
 
-use fjall::{OwnedWriteBatch, PersistMode};
+use fjall::PersistMode;
 use foldhash::fast::RandomState;
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{
     Shared,
     ahead::Ahead,
+    contents::Heads,
     directory,
-    format::{self, Kind, Logged, Version},
+    format::{self, Group},
     options::count,
     pace::Pace,
     queue::Queue,
     sum::Sum,
-    tables::{Standing, Tables, describe},
+    tables::{Tables, describe},
     watermark::Watermark,
 };
 use crate::{
@@ -25,12 +26,6 @@ use crate::{
     judge,
     model::{Entry, Head, Op, Revision},
 };
-
-/// Heads that are remembered between groups: what is written again and again is not looked up each time.
-const HEADS_KNOWN_MAX: usize = 16 << 10;
-
-/// Where keys stand, as far as it is known; `None` where they are not there.
-type Heads = HashMap<Arc<str>, Option<Head>, RandomState>;
 
 #[derive(Debug)]
 pub(super) struct Request {
@@ -50,8 +45,6 @@ pub(super) struct Committer {
     shared: Arc<Shared>,
     head: Revision,
     sum: Sum,
-    /// What the tables say of some keys. Nobody else writes there.
-    known: Heads,
     ahead: Ahead,
 }
 
@@ -61,12 +54,10 @@ impl Committer {
         watermark: Watermark,
         shared: Arc<Shared>,
         queue: Arc<Queue>,
-        standing: &Standing,
+        (head, sum): (Revision, Sum),
     ) -> Result<thread::JoinHandle<()>, OpenError> {
-        let Standing { head, sum, .. } = *standing;
         let ahead = Ahead::new(&tables.path().join(directory::DATA));
-        let committer =
-            Self { tables, watermark, shared, head, sum, known: Heads::default(), ahead };
+        let committer = Self { tables, watermark, shared, head, sum, ahead };
         thread::Builder::new()
             .name("store-committer".to_owned())
             .spawn(move || committer.run(&queue))
@@ -114,9 +105,11 @@ impl Committer {
     /// Commits a group; on success the answer to each. A conflict is answered only with the group
     /// too, because it may be with a commit of the same group that is not durable before.
     fn commit(&mut self, group: &[Request]) -> Result<Vec<Result<Revision, Error>>, Error> {
-        let mut draft = Draft::new(&self.tables, &self.known, self.head, self.sum);
+        let known = self.shared.heads.read();
+        let mut draft = Draft::new(&known, self.head, self.sum);
         let answers = group.iter().map(|request| draft.add(&request.ops)).collect();
-        let Draft { batches, write, head, sum, heads, .. } = draft;
+        let Draft { batches, row, head, sum, heads, .. } = draft;
+        drop(known);
         if batches.is_empty() {
             return Ok(answers);
         }
@@ -124,18 +117,27 @@ impl Committer {
             let _nobody_writes = self.tables.writing();
             self.ahead.fill();
         }
-        self.write(write, head, sum)?;
-        if HEADS_KNOWN_MAX < self.known.len() + heads.len() {
-            self.known.clear();
-        }
-        self.known.extend(heads);
+        self.write(row.finish(head, sum), head, sum)?;
+        self.know(heads);
         count(&self.shared.counters.commits, batches.len());
         self.shared.feed.publish(batches);
         Ok(answers)
     }
 
-    fn write(&mut self, mut write: OwnedWriteBatch, head: Revision, sum: Sum) -> Result<(), Error> {
-        self.tables.put_position(&mut write, head, sum);
+    /// Keys stand where the group has left them.
+    fn know(&self, heads: HashMap<Arc<str>, Option<Head>, RandomState>) {
+        let mut known = self.shared.heads.write();
+        for (key, head) in heads {
+            match head {
+                Some(head) => drop(known.insert(key, head)),
+                None => drop(known.remove(&key)),
+            }
+        }
+    }
+
+    fn write(&mut self, row: Vec<u8>, head: Revision, sum: Sum) -> Result<(), Error> {
+        let mut write = self.tables.batch();
+        write.insert(&self.tables.commits, format::revision_key(head), row);
         let written = write.durability(Some(PersistMode::SyncData)).commit();
         count(&self.shared.counters.syncs, 1);
         if let Err(error) = written {
@@ -171,92 +173,62 @@ impl Drop for End<'_> {
 
 /// A group of commits in the making.
 struct Draft<'a> {
-    tables: &'a Tables,
     known: &'a Heads,
     head: Revision,
     sum: Sum,
-    /// Heads as the commits so far leave them, where they differ from the tables.
-    heads: Heads,
-    write: OwnedWriteBatch,
+    /// Where the commits so far leave keys; `None` where they are gone.
+    heads: HashMap<Arc<str>, Option<Head>, RandomState>,
+    row: Group,
     batches: Vec<Arc<Batch>>,
 }
 
 impl<'a> Draft<'a> {
-    fn new(tables: &'a Tables, known: &'a Heads, head: Revision, sum: Sum) -> Self {
-        let write = tables.batch();
-        Self { tables, known, head, sum, heads: Heads::default(), write, batches: Vec::new() }
+    fn new(known: &'a Heads, head: Revision, sum: Sum) -> Self {
+        let (heads, batches) = (HashMap::default(), Vec::new());
+        Self { known, head, sum, heads, row: Group::after(head), batches }
     }
 
     fn add(&mut self, ops: &[Op]) -> Result<Revision, Error> {
-        let before = judge::judge(ops, |key| self.head_of(key))?;
-        if !ops.iter().any(Op::writes) {
+        let before = judge::judge(ops, |key| Ok(self.head_of(key)))?;
+        let writing = ops.iter().filter(|op| op.writes()).count();
+        if writing == 0 {
             return Ok(self.head);
         }
         let revision = self.head.next();
-        let mut logged = Vec::with_capacity(ops.len());
-        let mut changes = Vec::with_capacity(ops.len());
+        let mut changes = Vec::with_capacity(writing);
+        self.row.commit(writing);
         for (op, before) in ops.iter().zip(before) {
-            if let Some((log, change)) = self.change(op, before, revision) {
-                logged.push(log);
-                changes.push(change);
-            }
+            changes.extend(self.change(op, before, revision));
         }
-        let row = format::encode_log(revision, self.head, &logged);
-        self.write.insert(&self.tables.log, format::revision_key(revision), row);
         self.batches.push(Arc::new(Batch { revision, changes }));
         self.head = revision;
         Ok(revision)
     }
 
-    fn head_of(&self, key: &str) -> Result<Option<Head>, Error> {
-        match self.heads.get(key).or_else(|| self.known.get(key)) {
-            Some(head) => Ok(*head),
-            None => self.tables.head_of(key),
-        }
+    fn head_of(&self, key: &str) -> Option<Head> {
+        self.heads.get(key).copied().unwrap_or_else(|| self.known.get(key).copied())
     }
 
-    fn change(
-        &mut self,
-        op: &Op,
-        before: Option<Head>,
-        revision: Revision,
-    ) -> Option<(Logged, Change)> {
-        let previous = before.map_or(Revision::ZERO, |head| head.modified);
-        let created = before.map_or(revision, |head| head.created);
-        if let (Some(before), true) = (before, op.writes()) {
-            self.sum.remove(op.key(), before.modified);
-        }
-        let logged = |key, kind| Logged { key: Arc::clone(key), kind, previous, created };
-        match op {
+    fn change(&mut self, op: &Op, before: Option<Head>, revision: Revision) -> Option<Change> {
+        let (change, head) = match op {
             Op::Put { key, value, .. } => {
+                let created = before.map_or(revision, |head| head.created);
                 self.sum.add(key, revision);
-                let value = value.clone();
-                let version = Version::Value { created, value: value.clone() };
-                self.put(key, revision, &version, Some(Head { created, modified: revision }));
-                let key_of = Arc::clone(key);
-                let entry = Entry { key: key_of, value, created, modified: revision };
-                Some((logged(key, Kind::Put), Change::Put(entry)))
+                self.row.put(key, created, value);
+                let (key, value) = (Arc::clone(key), value.clone());
+                let head = Some(Head { created, modified: revision });
+                (Change::Put(Entry { key, value, created, modified: revision }), head)
             }
             Op::Delete { key, .. } => {
-                self.put(key, revision, &Version::Tombstone, None);
-                let change = Change::Delete { key: Arc::clone(key), revision };
-                Some((logged(key, Kind::Delete), change))
+                self.row.delete(key);
+                (Change::Delete { key: Arc::clone(key), revision }, None)
             }
-            Op::Check { .. } => None,
+            Op::Check { .. } => return None,
+        };
+        if let Some(before) = before {
+            self.sum.remove(op.key(), before.modified);
         }
-    }
-
-    fn put(&mut self, key: &Arc<str>, revision: Revision, version: &Version, head: Option<Head>) {
-        let row_key = format::value_key(key, revision);
-        let row = format::encode_version(&row_key, version);
-        self.write.insert(&self.tables.values, row_key, row);
-        match head {
-            Some(head) => {
-                let row = format::encode_head(key, head);
-                self.write.insert(&self.tables.heads, key.as_bytes(), row);
-            }
-            None => self.write.remove(&self.tables.heads, key.as_bytes()),
-        }
-        self.heads.insert(Arc::clone(key), head);
+        self.heads.insert(Arc::clone(op.key()), head);
+        Some(change)
     }
 }

@@ -1,22 +1,28 @@
 //! Forgetting history, a slice at a time, while commits and reads go on.
 //!
 //! The new bound is made durable first; from then on nobody reads what lies before it. Then the
-//! log is walked from its beginning to the bound: each commit there names the version it took the
-//! place of, which is removed together with the log row. A crash in between leaves rows that the
-//! next opening removes.
+//! commits up to the bound are folded into the base, oldest first: what they leave of each key goes there, and
+//! their rows go away, in one batch. A crash in between leaves commits that the next opening folds.
+//!
+//! ```text
+//!   base up to 40 | commits 41-60 | 61-75 | 76-90 | 91-99        bound: 80
+//!   base up to 75                         | 76-90 | 91-99        a row that the bound is in stays
+//! ```
 
-use std::{ops::Bound, sync::Arc, thread, time::Duration};
+use std::{collections::HashMap, ops::Bound, sync::Arc, thread, time::Duration};
 
-use fjall::{PersistMode, Readable};
+use fjall::{PersistMode, Readable, Slice};
 
 use super::{
     Shared,
-    format::{self, Kind, Logged},
+    format::{self, Commits},
     options::count,
-    reader,
-    tables::{Tables, failed},
+    tables::{Folded, Tables, failed},
 };
-use crate::{error::Error, model::Revision};
+use crate::{
+    error::Error,
+    model::{Head, Revision},
+};
 
 /// After this many commits were removed, their space is given back.
 const RECLAIM_AFTER: usize = 10_000;
@@ -24,17 +30,16 @@ const RECLAIM_AFTER: usize = 10_000;
 /// How often to look whether memory has been written to files; fjall has no way to wait for it.
 const FLUSH_POLL: Duration = Duration::from_millis(10);
 
-/// Commits removed in one batch: short enough that a commit waiting behind it does not notice.
-const SLICE: usize = 256;
+/// Commits and bytes folded in one batch: short enough that a commit waiting behind it does not notice, and long
+/// enough that what is written again and again is folded once.
+const SLICE_COMMITS: usize = 1024;
+const SLICE_BYTES: usize = 1 << 20;
 
 /// Where forgetting stands.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     /// Commits removed since space was last given back.
     removed: usize,
-    /// The newest commit removed since the store was opened. What was removed leaves marks in the
-    /// log until its files are written anew, and a walk that began before them would read each one.
-    swept: Revision,
 }
 
 pub(super) async fn compact(shared: &Arc<Shared>, up_to: Revision) -> Result<(), Error> {
@@ -65,7 +70,7 @@ pub(super) async fn reclaim(shared: &Arc<Shared>) -> Result<(), Error> {
 /// Writes every table anew without what was removed from it. What is in memory goes to files
 /// first, which lets go of the journals that hold it.
 fn give_back(tables: &Tables) -> Result<(), Error> {
-    let all = [&tables.log, &tables.values, &tables.heads, &tables.meta];
+    let all = [&tables.commits, &tables.base, &tables.standing];
     for table in all {
         table.rotate_memtable().map_err(|error| failed("give space back", &error))?;
     }
@@ -81,17 +86,17 @@ fn give_back(tables: &Tables) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes all that lies before the bound.
+/// Folds all that lies before the bound.
 async fn sweep(shared: &Arc<Shared>, progress: &mut Progress) -> Result<(), Error> {
     loop {
-        let after = progress.swept;
-        let Slice { removed, last } = shared.blocking(move |tables| slice(tables, after)).await?;
-        count(&shared.counters.compacted, removed);
-        progress.removed += removed;
-        progress.swept = last;
-        if removed < SLICE {
+        let folded = shared.blocking(fold).await?;
+        if folded == 0 {
             return Ok(());
         }
+        count(&shared.counters.compacted, folded);
+        progress.removed += folded;
+        // Whoever goes on with a list reads what is left anew.
+        shared.overlay.lock().take();
     }
 }
 
@@ -109,51 +114,57 @@ fn advance(tables: &Tables, up_to: Revision) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// What one batch removed.
-struct Slice {
-    removed: usize,
-    last: Revision,
-}
-
-/// Removes the oldest commits after `after` and up to the bound.
-fn slice(tables: &Tables, after: Revision) -> Result<Slice, Error> {
+/// Folds the oldest commits before the bound; how many. None where there is no whole row of them.
+fn fold(tables: &Tables) -> Result<usize, Error> {
     let snapshot = tables.db.snapshot();
-    let bound = format::revision_key(tables.compacted_in(&snapshot)?);
+    let before = tables.folded_in(&snapshot)?;
+    let bound = Bound::Included(format::revision_key(tables.compacted_in(&snapshot)?));
+    let first = Bound::Excluded(format::revision_key(before.revision));
+    let (mut rows, mut bytes, mut folded) = (Vec::new(), 0, before);
+    for row in snapshot.range(&tables.commits, (first, bound)) {
+        let row = row.into_inner().map_err(|error| failed("read commits", &error))?;
+        let Commits { last, sum, .. } = Commits::open(&row.0, &row.1)?;
+        folded = Folded { revision: last, sum };
+        bytes += row.1.len();
+        rows.push(row);
+        let commits = folded.revision.0 - before.revision.0;
+        if SLICE_COMMITS as u64 <= commits || SLICE_BYTES <= bytes {
+            break;
+        }
+    }
+    if rows.is_empty() {
+        return Ok(0);
+    }
     // Synced like every other batch, so that only the last one of a journal can ever be torn.
     let mut batch = tables.batch().durability(Some(PersistMode::SyncData));
-    let mut done = Slice { removed: 0, last: after };
-    let after = Bound::Excluded(format::revision_key(after));
-    let rows = snapshot.range(&tables.log, (after, Bound::Included(bound)));
-    for row in rows.take(SLICE) {
-        let (row_key, row) = row.into_inner().map_err(|error| failed("read the log", &error))?;
-        let revision = reader::log_revision(&row_key)?;
-        let (_, changes) = format::decode_log(revision, &row)?;
-        for logged in changes {
-            remove_superseded(tables, &mut batch, &logged, revision);
-        }
-        batch.remove(&tables.log, row_key);
-        done = Slice { removed: done.removed + 1, last: revision };
-    }
+    settle(tables, &mut batch, &rows)?;
+    tables.put_folded(&mut batch, folded);
     let _writing = tables.writing();
-    batch.commit().map_err(|error| failed("remove history", &error))?;
-    Ok(done)
+    batch.commit().map_err(|error| failed("fold history", &error))?;
+    Ok(usize::try_from(folded.revision.0 - before.revision.0).unwrap_or(usize::MAX))
 }
 
-/// What nobody can read any more once history begins at or after `revision`: the version before,
-/// and the mark of a deletion.
-fn remove_superseded(
+/// What these commits leave of each key goes to the base, and they go.
+fn settle(
     tables: &Tables,
     batch: &mut fjall::OwnedWriteBatch,
-    logged: &Logged,
-    revision: Revision,
-) {
-    if logged.previous != Revision::ZERO {
-        batch.remove(&tables.values, format::value_key(&logged.key, logged.previous));
+    rows: &[(Slice, Slice)],
+) -> Result<(), Error> {
+    let mut last = HashMap::new();
+    for (row_key, row) in rows {
+        Commits::open(row_key, row)?.each(|written| _ = last.insert(written.key, written))?;
+        batch.remove(&tables.commits, row_key.clone());
     }
-    match logged.kind {
-        Kind::Put => {}
-        Kind::Delete => batch.remove(&tables.values, format::value_key(&logged.key, revision)),
+    for (key, written) in last {
+        match written.put {
+            Some((created, value)) => {
+                let head = Head { created, modified: written.revision };
+                batch.insert(&tables.base, key, format::encode_base(key, head, value));
+            }
+            None => batch.remove(&tables.base, key),
+        }
     }
+    Ok(())
 }
 
 #[allow(clippy::disallowed_methods, reason = "this is a thread of its own, and fjall tells nobody")]

@@ -14,14 +14,15 @@ use std::{
     path::Path,
 };
 
-use fjall::{Database, PersistMode};
+use fjall::{CompressionType, Database, PersistMode};
 
 use super::{
     EmbeddedOptions,
+    contents::Contents,
     format::FORMAT,
-    journal,
-    sum::{self, Sum},
-    tables::{Standing, Tables, failed},
+    journal, migrate,
+    sum::Sum,
+    tables::{Folded, Standing, Tables, failed},
     watermark::Watermark,
 };
 use crate::{
@@ -41,16 +42,22 @@ const FIRST: Revision = Revision(1);
 pub(super) struct Opened {
     pub tables: Tables,
     pub standing: Standing,
+    pub contents: Contents,
     pub watermark: Watermark,
 }
 
 pub(super) fn open(path: &Path, options: &EmbeddedOptions) -> Result<Opened, OpenError> {
     create(path)?;
     let lock = lock(path)?;
-    check_format(path)?;
+    let found_format = check_format(path)?;
     journal::inspect(&path.join(DATA))?;
     let tables = open_tables(path, options, lock)?;
-    let standing = match tables.standing().map_err(|error| named(path, error))? {
+    if found_format < FORMAT {
+        migrate::from_first(&tables).map_err(|error| named(path, error))?;
+        write_format(path).map_err(io_error("write the format of", path))?;
+    }
+    migrate::forget_first(&tables).map_err(|error| named(path, error))?;
+    let standing = match tables.where_it_stands().map_err(|error| named(path, error))? {
         Some(standing) => standing,
         None if Watermark::exists(path) => {
             let detail = "all that was written is gone".to_owned();
@@ -59,9 +66,9 @@ pub(super) fn open(path: &Path, options: &EmbeddedOptions) -> Result<Opened, Ope
         None => found(path, &tables)?,
     };
     tables.set_compacted(standing.compacted);
-    let watermark = check_watermark(path, &standing)?;
-    sum::verify(&tables, standing.sum).map_err(|error| named(path, error))?;
-    Ok(Opened { tables, standing, watermark })
+    let contents = Contents::read(&tables, standing.folded).map_err(|error| named(path, error))?;
+    let watermark = check_watermark(path, standing.incarnation, contents.head)?;
+    Ok(Opened { tables, standing, contents, watermark })
 }
 
 /// Makes the directory, if it is not there, for its owner only: most of what is kept is not sealed.
@@ -83,6 +90,8 @@ pub(super) fn open_tables(
         .cache_size(options.block_cache_bytes)
         .max_journaling_size(options.journal_bytes)
         .worker_threads(1)
+        // Groups of commits are larger than what fjall compresses, and a sync costs the same for half of the bytes.
+        .journal_compression(CompressionType::None)
         .open()
         .map_err(|error| named(path, failed("open its files", &error)))?;
     let tables = Tables::open(path, db, options, lock).map_err(|error| named(path, error))?;
@@ -123,12 +132,8 @@ fn sync_tree(path: &Path) -> io::Result<()> {
 
 /// Writes the first rows of a new store.
 fn found(path: &Path, tables: &Tables) -> Result<Standing, OpenError> {
-    let standing = Standing {
-        head: FIRST,
-        compacted: FIRST,
-        incarnation: Incarnation::fresh(),
-        sum: Sum::default(),
-    };
+    let folded = Folded { revision: FIRST, sum: Sum::default() };
+    let standing = Standing { compacted: FIRST, folded, incarnation: Incarnation::fresh() };
     let mut batch = tables.batch().durability(Some(PersistMode::SyncAll));
     tables.put_standing(&mut batch, &standing);
     let written = batch.commit().map_err(|error| failed("write the first rows", &error));
@@ -137,18 +142,21 @@ fn found(path: &Path, tables: &Tables) -> Result<Standing, OpenError> {
 }
 
 /// Refuses files that end before the last commit that is known to have been durable.
-fn check_watermark(path: &Path, standing: &Standing) -> Result<Watermark, OpenError> {
-    let opened = Watermark::open(path, standing.incarnation);
+fn check_watermark(
+    path: &Path,
+    incarnation: Incarnation,
+    head: Revision,
+) -> Result<Watermark, OpenError> {
+    let opened = Watermark::open(path, incarnation);
     let (watermark, noted) =
         opened.map_err(io_error("open the note of the last commit in", path))?;
     match noted {
-        Some(noted) if standing.head < noted => {
-            let head = standing.head;
+        Some(noted) if head < noted => {
             let detail = format!("commits up to {noted} were durable, now they end at {head}");
             Err(OpenError::Corrupt { path: path.to_owned(), detail })
         }
         Some(_) | None => {
-            let established = watermark.establish(path, standing.head);
+            let established = watermark.establish(path, head);
             established.map_err(io_error("note the last commit in", path))?;
             Ok(watermark)
         }
@@ -179,8 +187,9 @@ pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
     Ok(file)
 }
 
-/// Accepts our own format, writes it into an empty directory and refuses everything else.
-fn check_format(path: &Path) -> Result<(), OpenError> {
+/// Accepts our own format and those before it, and says which it is; writes ours into an empty directory and refuses
+/// everything else.
+fn check_format(path: &Path) -> Result<u32, OpenError> {
     let file = path.join(FORMAT_FILE);
     match fs::read_to_string(&file) {
         Ok(text) => judge_format(path, &text),
@@ -189,20 +198,21 @@ fn check_format(path: &Path) -> Result<(), OpenError> {
                 let reason = format!("it is not empty and has no file {FORMAT_FILE}");
                 return Err(OpenError::NotAStore { path: path.to_owned(), reason });
             }
-            write_format(path).map_err(io_error("write", &file))
+            write_format(path).map_err(io_error("write", &file))?;
+            Ok(FORMAT)
         }
         Err(error) if error.kind() == io::ErrorKind::InvalidData => judge_format(path, ""),
         Err(error) => Err(io_error("read", &file)(error)),
     }
 }
 
-fn judge_format(path: &Path, text: &str) -> Result<(), OpenError> {
+fn judge_format(path: &Path, text: &str) -> Result<u32, OpenError> {
     let version = text.trim_end().strip_prefix(FORMAT_WORD).and_then(|v| v.trim().parse().ok());
     match version {
         Some(found) if FORMAT < found => {
             Err(OpenError::NewerFormat { path: path.to_owned(), found, supported: FORMAT })
         }
-        Some(_) => Ok(()),
+        Some(found) => Ok(found),
         None => {
             let reason = format!("its file {FORMAT_FILE} reads {text:?}");
             Err(OpenError::NotAStore { path: path.to_owned(), reason })

@@ -7,6 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use futures::{StreamExt, stream};
@@ -29,6 +30,10 @@ const RECENT_BYTES_MAX: usize = 16 << 20;
 
 /// How many commits a watcher reads from the log at once.
 const REPLAY: usize = 256;
+
+/// How long a watcher that was woken for nothing under its prefix rests before it looks again: whoever commits much
+/// elsewhere does not wake it for each group.
+const REST: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
 pub(super) struct Feed {
@@ -165,12 +170,14 @@ pub(super) struct Cursor {
     head: watch::Receiver<Option<Revision>>,
     prefix: Box<str>,
     after: Revision,
+    /// Whether nothing was found at the last look.
+    in_vain: bool,
 }
 
 impl Cursor {
     pub fn new(shared: Arc<Shared>, prefix: &str, after: Revision) -> Self {
         let head = shared.feed.head.subscribe();
-        Self { shared, head, prefix: prefix.into(), after }
+        Self { shared, head, prefix: prefix.into(), after, in_vain: false }
     }
 
     pub fn into_watch(self) -> Watch {
@@ -185,28 +192,39 @@ impl Cursor {
         reads.flat_map(|items: Vec<Result<Batch, Error>>| stream::iter(items)).boxed()
     }
 
-    /// The next commits, at least one, reduced to the prefix.
+    /// The next commits under the prefix, reduced to it, and how far they go: at least one.
     async fn read(&mut self) -> Result<Vec<Batch>, Error> {
+        if std::mem::take(&mut self.in_vain) {
+            tokio::time::sleep(REST).await;
+        }
         let after = self.after;
         let seen = self.head.wait_for(|head| head.is_none_or(|head| after < head)).await;
         seen.map_err(|_| closed())?.ok_or_else(closed)?;
-        let batches = match self.shared.feed.after(after) {
-            Some(batches) => batches.iter().map(|batch| batch.filtered(&self.prefix)).collect(),
+        let (mut batches, up_to) = match self.shared.feed.after(after) {
+            Some(batches) => {
+                let up_to = batches.last().map_or(after, |batch| batch.revision);
+                (batches.iter().filter_map(|batch| self.part(batch)).collect(), up_to)
+            }
             None => self.replay().await?,
         };
-        self.after = batches.last().map_or(after, |batch| batch.revision);
-        Ok(batches)
-    }
-
-    async fn replay(&self) -> Result<Vec<Batch>, Error> {
-        let after = self.after;
-        let read = self.shared.blocking(move |tables| reader::replay(tables, after, REPLAY));
-        let reader::Replay { batches, up_to } = read.await?;
-        count(&self.shared.counters.replayed, batches.len());
-        let mut batches: Vec<_> = batches.iter().map(|b| b.filtered(&self.prefix)).collect();
+        self.in_vain = batches.is_empty();
         if batches.last().is_none_or(|last| last.revision < up_to) {
             batches.push(Batch { revision: up_to, changes: Vec::new() });
         }
+        self.after = up_to;
         Ok(batches)
+    }
+
+    /// What a commit changed under the prefix, if anything.
+    fn part(&self, batch: &Batch) -> Option<Batch> {
+        Some(batch.filtered(&self.prefix)).filter(|part| !part.is_bookmark())
+    }
+
+    async fn replay(&self) -> Result<(Vec<Batch>, Revision), Error> {
+        let (after, head) = (self.after, self.shared.feed.head());
+        let read = self.shared.blocking(move |tables| reader::replay(tables, after, head, REPLAY));
+        let reader::Replay { batches, up_to } = read.await?;
+        count(&self.shared.counters.replayed, batches.len());
+        Ok((batches.iter().filter_map(|batch| self.part(batch)).collect(), up_to))
     }
 }

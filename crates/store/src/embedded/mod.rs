@@ -1,18 +1,19 @@
 //! The default engine: one directory, one process, on the log-structured store `fjall`.
 //!
 //! ```text
-//!   commit ─▶ bounded queue ─▶ committer thread: judge each, one batch, one fsync ─▶ answers
-//!               (pace)              │                                            └─▶ feed (recent)
-//!                                   ▼                                                   │
-//!   tables:  heads   key            -> created, modified      (what expectations read)  │
-//!            values  key NUL revision -> created, value       (every version kept)      ▼
-//!            log     revision       -> keys changed           (what watches resume from) watchers
-//!            meta    head, compacted, incarnation, a sum over all current entries
+//!   commit ─▶ bounded queue ─▶ committer thread: judge each, one row, one fsync ─▶ answers
+//!               (pace)              │                                          └─▶ feed (recent)
+//!                                   ▼                                                 │
+//!   tables:  commits  last revision -> a group of commits, with the values            ▼
+//!            base     key           -> created, modified, value                    watchers
+//!            standing how far the base goes, what is compacted, incarnation
+//!   memory:  heads    key           -> created, modified      (what expectations read)
 //! ```
 //!
-//! A value is written once, under the revision that wrote it; `heads` says which version is the
-//! current one and `log` in which order versions came. Everything a group of commits changes is
-//! one atomic batch of fjall's journal, synced before anyone is told. Each row carries a checksum
+//! Whatever waits when the committer is free is written as one row, with one sync, before anyone is told: a commit
+//! costs the disk its keys and values once. History that is no longer needed is folded into `base`, which holds
+//! every key once, as of the revision that the fold has reached; what is current is the base with the commits after it (ADR 0019).
+//! Each row carries a checksum
 //! over its key and content, so that damage is named and never served.
 //!
 //! When writing fails, whether the disk is full or an fsync failed, what the disk holds is no
@@ -21,12 +22,15 @@
 mod ahead;
 mod committer;
 mod compaction;
+mod contents;
 mod directory;
 mod feed;
 mod followers;
 mod format;
 mod journal;
+mod migrate;
 mod options;
+mod overlay;
 mod pace;
 mod queue;
 mod reader;
@@ -53,8 +57,10 @@ pub use self::format::fuzz as fuzz_row;
 pub use self::options::{EmbeddedOptions, Stats};
 use self::{
     committer::{Committer, Request},
+    contents::{Contents, Heads},
     feed::{Cursor, Feed},
     options::Counters,
+    overlay::Overlay,
     queue::Queue,
     tables::Tables,
 };
@@ -94,6 +100,10 @@ struct Shared {
     tables: RwLock<Option<Arc<Tables>>>,
     feed: Feed,
     counters: Counters,
+    /// Where every key stands that is there, as far as it is durable. Written by the committer.
+    heads: RwLock<Heads>,
+    /// Of the list in parts that was asked for last, until its end.
+    overlay: Mutex<Option<Arc<Overlay>>>,
     /// Why writing stopped, once it has. Written by the committer.
     failure: OnceLock<Arc<str>>,
     /// One compaction at a time, and how far they came.
@@ -124,23 +134,26 @@ impl Embedded {
     pub async fn open(path: &Path, options: EmbeddedOptions) -> Result<Arc<Self>, OpenError> {
         let path = path.to_owned();
         let opening = tokio::task::spawn_blocking(move || directory::open(&path, &options));
-        let directory::Opened { tables, standing: state, watermark } = match opening.await {
+        let directory::Opened { tables, standing, contents, watermark } = match opening.await {
             Ok(opened) => opened?,
             Err(error) => return Err(Error::unavailable(format!("opening failed: {error}")).into()),
         };
         let tables = Arc::new(tables);
+        let Contents { heads, head, sum } = contents;
         let shared = Arc::new(Shared {
             tables: RwLock::new(Some(Arc::clone(&tables))),
-            feed: Feed::new(state.head),
+            feed: Feed::new(head),
+            heads: RwLock::new(heads),
+            overlay: Mutex::default(),
             counters: Counters::default(),
             failure: OnceLock::new(),
             compacting: tokio::sync::Mutex::default(),
         });
         let queue = Arc::new(Queue::new());
-        let committer =
-            Committer::start(tables, watermark, Arc::clone(&shared), Arc::clone(&queue), &state)?;
+        let (sharing, taking) = (Arc::clone(&shared), Arc::clone(&queue));
+        let committer = Committer::start(tables, watermark, sharing, taking, (head, sum))?;
         let engine = Arc::new_cyclic(|engine: &Weak<Self>| Self {
-            incarnation: state.incarnation,
+            incarnation: standing.incarnation,
             shared,
             queue,
             committer: Mutex::new(Some(committer)),
@@ -201,12 +214,15 @@ impl Engine for Embedded {
     }
 
     async fn get(&self, key: &str) -> Result<Option<Entry>, Error> {
-        let key: Arc<str> = key.into();
-        self.shared.blocking(move |tables| reader::get(tables, &key)).await
+        let (key, shared): (Arc<str>, _) = (key.into(), Arc::clone(&self.shared));
+        let head = move |key: &str| shared.heads.read().get(key).copied();
+        self.shared.blocking(move |tables| reader::get(tables, &key, head)).await
     }
 
     async fn list(&self, request: ListRequest) -> Result<Listing, Error> {
-        self.shared.blocking(move |tables| reader::list(tables, &request)).await
+        let (shared, current) = (Arc::clone(&self.shared), self.shared.feed.head());
+        let list = move |tables: &Tables| reader::list(tables, &shared.overlay, &request, current);
+        self.shared.blocking(list).await
     }
 
     async fn commit(&self, ops: Vec<Op>) -> Result<Revision, Error> {

@@ -1,49 +1,107 @@
 //! Reads from the tables, each from one snapshot of all of them. Blocking.
 
-use std::{ops::Bound, sync::Arc};
+use std::{iter::Peekable, ops::Bound, sync::Arc};
 
-use fjall::{Readable, Snapshot};
+use bytes::Bytes;
+use fjall::Readable;
+use parking_lot::Mutex;
 
 use super::{
-    format::{self, Kind, Logged, Version},
+    format::{self, Commits},
+    overlay::Overlay,
     tables::{Tables, failed},
 };
 use crate::{
-    engine::{Batch, Change, ListRequest, Listing},
+    engine::{Batch, ListRequest, Listing},
     error::Error,
-    model::{Entry, Revision},
+    model::{Entry, Head, Revision},
 };
 
-pub(super) fn get(tables: &Tables, key: &str) -> Result<Option<Entry>, Error> {
-    let snapshot = tables.db.snapshot();
-    let row = snapshot.get(&tables.heads, key).map_err(|error| failed("read a head", &error))?;
-    let Some(row) = row else { return Ok(None) };
-    let head = format::decode_head(key, &row)?;
-    value_at(tables, &snapshot, key, head.modified).map(Some)
-}
-
-pub(super) fn list(tables: &Tables, request: &ListRequest) -> Result<Listing, Error> {
-    let snapshot = tables.db.snapshot();
-    let current = tables.head_in(&snapshot)?;
-    let revision = request.at.unwrap_or(current);
-    check_bounds(tables.compacted_in(&snapshot)?, revision, current)?;
-    let mut scan = Scan { limit: request.limit, entries: Vec::new(), candidate: None };
-    let rows = snapshot.range(&tables.values, (first_row(request), Bound::Unbounded));
-    for row in rows {
-        let (row_key, row) = row.into_inner().map_err(|error| failed("list", &error))?;
-        let (key, version) = format::split_value_key(&row_key)?;
-        if !key.starts_with(&request.prefix) {
-            break;
-        }
-        if revision < version {
-            continue;
-        }
-        if scan.offer(key, version, &row_key, &row)? {
-            return Ok(Listing { entries: scan.entries, revision, more: true });
+/// The entry of a key, which stands where `head` says.
+pub(super) fn get(
+    tables: &Tables,
+    key: &str,
+    head: impl Fn(&str) -> Option<Head>,
+) -> Result<Option<Entry>, Error> {
+    // Again only if the key was written and folded between two lines.
+    loop {
+        let Some(Head { modified, .. }) = head(key) else { return Ok(None) };
+        let snapshot = tables.db.snapshot();
+        let found = if tables.folded_in(&snapshot)?.revision < modified {
+            committed(tables, &snapshot, key, modified)?
+        } else {
+            let row = snapshot.get(&tables.base, key);
+            let row = row.map_err(|error| failed("read a value", &error))?;
+            row.map(|row| based(key.as_bytes(), &row)).transpose()?
+        };
+        if let Some(found) = found.filter(|found| found.modified == modified) {
+            return Ok(Some(found));
         }
     }
-    let more = scan.settle()?;
-    Ok(Listing { entries: scan.entries, revision, more })
+}
+
+/// The entry of a key that this very commit wrote.
+fn committed(
+    tables: &Tables,
+    snapshot: &impl Readable,
+    key: &str,
+    modified: Revision,
+) -> Result<Option<Entry>, Error> {
+    let first = Bound::Included(format::revision_key(modified));
+    let row = snapshot.range(&tables.commits, (first, Bound::Unbounded)).next();
+    let row = row.ok_or_else(|| format::lost(&format::revision_key(modified), "it is missing"))?;
+    let (row_key, row) = row.into_inner().map_err(|error| failed("read a value", &error))?;
+    let mut found = None;
+    Commits::open(&row_key, &row)?.each(|written| {
+        if written.revision == modified && written.key == key {
+            found = written.to_entry();
+        }
+    })?;
+    found.map_or_else(|| Err(format::lost(&row_key, "it lacks a value")), |it| Ok(Some(it)))
+}
+
+fn based(row_key: &[u8], row: &[u8]) -> Result<Entry, Error> {
+    let (key, Head { created, modified }, value) = format::decode_base(row_key, row)?;
+    Ok(Entry { key: key.into(), value: Bytes::copy_from_slice(value), created, modified })
+}
+
+/// A list at a revision up to `current`. What lists in parts read once for all parts is kept in `kept`.
+pub(super) fn list(
+    tables: &Tables,
+    kept: &Mutex<Option<Arc<Overlay>>>,
+    request: &ListRequest,
+    current: Revision,
+) -> Result<Listing, Error> {
+    let snapshot = tables.db.snapshot();
+    let revision = request.at.unwrap_or(current);
+    check_bounds(tables.compacted_in(&snapshot)?, revision, current)?;
+    let folded = tables.folded_in(&snapshot)?.revision;
+    let overlay = kept.lock().take().filter(|it| it.is_of(&request.prefix, folded, revision));
+    let overlay = match overlay {
+        Some(overlay) => overlay,
+        None => Arc::new(Overlay::read(tables, &snapshot, &request.prefix, revision)?),
+    };
+    let first = first_key(request);
+    let changed = overlay.from(&first).peekable();
+    let rows = snapshot.range(&tables.base, (first.clone(), Bound::Unbounded));
+    let mut merged = Merged { changed, entries: Vec::new(), limit: request.limit };
+    let mut full = false;
+    for row in rows {
+        let (key, row) = row.into_inner().map_err(|error| failed("list", &error))?;
+        if !key.starts_with(request.prefix.as_bytes()) {
+            break;
+        }
+        full = merged.offer(&key, &row)?;
+        if full {
+            break;
+        }
+    }
+    let more = full || merged.finish();
+    let entries = merged.entries;
+    if more {
+        *kept.lock() = Some(Arc::clone(&overlay));
+    }
+    Ok(Listing { entries, revision, more })
 }
 
 fn check_bounds(oldest: Revision, requested: Revision, current: Revision) -> Result<(), Error> {
@@ -56,136 +114,95 @@ fn check_bounds(oldest: Revision, requested: Revision, current: Revision) -> Res
     Ok(())
 }
 
-/// The first row that can belong to the page: after all versions of the key before it.
-fn first_row(request: &ListRequest) -> Bound<Vec<u8>> {
+/// The first key that can belong to the page: after the last of the page before. No key has a NUL in it.
+fn first_key(request: &ListRequest) -> Bound<Vec<u8>> {
     match &request.after {
         Some(after) if request.prefix.as_str() <= after.as_ref() => {
-            let mut row = after.as_bytes().to_vec();
-            row.push(1);
-            Bound::Included(row)
+            Bound::Included([after.as_bytes(), &[0]].concat())
         }
         Some(_) | None => Bound::Included(request.prefix.as_bytes().to_vec()),
     }
 }
 
-/// Walks the versions of each key, oldest first, and keeps the last one of each.
-struct Scan {
-    limit: usize,
+/// Entries of the base and of what changed after it, in the order of their keys.
+struct Merged<'a, C: Iterator<Item = (&'a Arc<str>, Option<&'a Entry>)>> {
+    changed: Peekable<C>,
     entries: Vec<Entry>,
-    candidate: Option<Candidate>,
+    limit: usize,
 }
 
-struct Candidate {
-    key: Arc<str>,
-    modified: Revision,
-    row_key: fjall::Slice,
-    row: fjall::Slice,
-}
-
-impl Scan {
-    /// Takes the next version; `true` if the page was full before it.
-    fn offer(
-        &mut self,
-        key: &str,
-        modified: Revision,
-        row_key: &fjall::Slice,
-        row: &fjall::Slice,
-    ) -> Result<bool, Error> {
-        let (row_key, row) = (row_key.clone(), row.clone());
-        match &mut self.candidate {
-            Some(candidate) if candidate.key.as_ref() == key => {
-                (candidate.modified, candidate.row_key, candidate.row) = (modified, row_key, row);
-                Ok(false)
-            }
-            Some(_) | None => {
-                let full = self.settle()?;
-                self.candidate = Some(Candidate { key: key.into(), modified, row_key, row });
-                Ok(full)
+impl<'a, C: Iterator<Item = (&'a Arc<str>, Option<&'a Entry>)>> Merged<'a, C> {
+    /// Takes the next row of the base, and what changed up to it; `true` if there is no room for all of it.
+    fn offer(&mut self, key: &[u8], row: &[u8]) -> Result<bool, Error> {
+        let mut replaced = false;
+        while let Some((changed, entry)) =
+            self.changed.next_if(|(changed, _)| changed.as_bytes() <= key)
+        {
+            replaced = changed.as_bytes() == key;
+            if self.push(entry.cloned()) {
+                return Ok(true);
             }
         }
+        let entry = if replaced { None } else { Some(based(key, row)?) };
+        Ok(self.push(entry))
     }
 
-    /// Turns the candidate into an entry, unless it was deleted; `true` if there is no room.
-    fn settle(&mut self) -> Result<bool, Error> {
-        let Some(candidate) = self.candidate.take() else { return Ok(false) };
-        match format::decode_version(&candidate.row_key, &candidate.row)? {
-            Version::Tombstone => Ok(false),
-            Version::Value { .. } if self.limit != 0 && self.limit == self.entries.len() => {
-                Ok(true)
-            }
-            Version::Value { created, value } => {
-                let Candidate { key, modified, .. } = candidate;
-                self.entries.push(Entry { key, value, created, modified });
-                Ok(false)
+    /// Takes the rest of what changed; `true` if there is no room for all of it.
+    fn finish(&mut self) -> bool {
+        while let Some((_, entry)) = self.changed.next() {
+            if self.push(entry.cloned()) {
+                return true;
             }
         }
+        false
+    }
+
+    /// `true` if there is no room.
+    fn push(&mut self, entry: Option<Entry>) -> bool {
+        let Some(entry) = entry else { return false };
+        if self.limit != 0 && self.limit == self.entries.len() {
+            return true;
+        }
+        self.entries.push(entry);
+        false
     }
 }
 
-/// Part of the log: whole commits in order, and the revision up to which nothing is missing.
+/// Part of the history: whole commits in order, and the revision up to which nothing is missing.
 pub(super) struct Replay {
     pub batches: Vec<Batch>,
     pub up_to: Revision,
 }
 
-/// At most `limit` commits after `after`.
-pub(super) fn replay(tables: &Tables, after: Revision, limit: usize) -> Result<Replay, Error> {
+/// The commits after `after` up to `head` or later, about `limit` of them.
+pub(super) fn replay(
+    tables: &Tables,
+    after: Revision,
+    head: Revision,
+    limit: usize,
+) -> Result<Replay, Error> {
     let snapshot = tables.db.snapshot();
     let oldest = tables.compacted_in(&snapshot)?;
     if after < oldest {
         return Err(Error::Compacted { requested: after, oldest });
     }
-    let from = format::revision_key(after.next());
     let (mut batches, mut last) = (Vec::new(), after);
-    for row in snapshot.range(&tables.log, (Bound::Included(from), Bound::Unbounded)).take(limit) {
-        let (row_key, row) = row.into_inner().map_err(|error| failed("read the log", &error))?;
-        let revision = log_revision(&row_key)?;
-        let (before, changes) = format::decode_log(revision, &row)?;
-        if last < before {
-            return Err(format::corrupt("log", &format::revision_key(before), "it is missing"));
+    let first = Bound::Excluded(format::revision_key(after));
+    for row in snapshot.range(&tables.commits, (first, Bound::Unbounded)) {
+        if limit <= batches.len() {
+            return Ok(Replay { batches, up_to: last });
         }
-        last = revision;
-        let changes = changes.into_iter().map(|logged| change(tables, &snapshot, logged, revision));
-        batches.push(Batch { revision, changes: changes.collect::<Result<_, _>>()? });
+        let (row_key, row) = row.into_inner().map_err(|error| failed("read commits", &error))?;
+        let commits = Commits::open(&row_key, &row)?;
+        // The first row may begin before what is asked for.
+        if last < commits.before {
+            return Err(format::lost(&format::revision_key(commits.before), "it is missing"));
+        }
+        batches.extend(commits.batches(after)?);
+        last = commits.last;
     }
-    let head = tables.head_in(&snapshot)?;
-    if batches.len() < limit && last < head {
-        return Err(format::corrupt("log", &format::revision_key(head), "it is missing"));
+    if last < head {
+        return Err(format::lost(&format::revision_key(head), "it is missing"));
     }
     Ok(Replay { batches, up_to: last })
-}
-
-pub(super) fn log_revision(row_key: &[u8]) -> Result<Revision, Error> {
-    let bytes = row_key.try_into();
-    let bytes = bytes.map_err(|_| format::corrupt("log", row_key, "the key is no revision"))?;
-    Ok(Revision(u64::from_be_bytes(bytes)))
-}
-
-fn change(
-    tables: &Tables,
-    snapshot: &Snapshot,
-    logged: Logged,
-    revision: Revision,
-) -> Result<Change, Error> {
-    match logged.kind {
-        Kind::Put => value_at(tables, snapshot, &logged.key, revision).map(Change::Put),
-        Kind::Delete => Ok(Change::Delete { key: logged.key, revision }),
-    }
-}
-
-fn value_at(
-    tables: &Tables,
-    snapshot: &Snapshot,
-    key: &str,
-    modified: Revision,
-) -> Result<Entry, Error> {
-    let row_key = format::value_key(key, modified);
-    let row = snapshot.get(&tables.values, &row_key).map_err(|e| failed("read a value", &e))?;
-    let row = row.ok_or_else(|| format::corrupt("values", &row_key, "it is missing"))?;
-    match format::decode_version(&row_key, &row)? {
-        Version::Value { created, value } => {
-            Ok(Entry { key: key.into(), value, created, modified })
-        }
-        Version::Tombstone => Err(format::corrupt("values", &row_key, "it is deleted")),
-    }
 }

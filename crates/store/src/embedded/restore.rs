@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use fjall::{OwnedWriteBatch, PersistMode};
 
 use super::{
-    EmbeddedOptions, directory,
-    format::{self, Version},
+    EmbeddedOptions, directory, format,
     sum::Sum,
-    tables::{Standing, Tables, failed},
+    tables::{Folded, Standing, Tables, failed},
 };
 use crate::{
     error::OpenError,
@@ -43,20 +42,16 @@ impl Restoring {
 
     pub fn add(&mut self, entry: &Entry) -> Result<(), OpenError> {
         self.sum.add(&entry.key, entry.modified);
-        let row_key = format::value_key(&entry.key, entry.modified);
-        let version = Version::Value { created: entry.created, value: entry.value.clone() };
-        let row = format::encode_version(&row_key, &version);
-        self.bytes += row_key.len() + row.len();
-        self.batch.insert(&self.tables.values, row_key, row);
-        let head = format::encode_head(&entry.key, entry.head());
-        self.batch.insert(&self.tables.heads, entry.key.as_bytes(), head);
+        let row = format::encode_base(&entry.key, entry.head(), &entry.value);
+        self.bytes += entry.key.len() + row.len();
+        self.batch.insert(&self.tables.base, entry.key.as_bytes(), row);
         if BATCH_BYTES < self.bytes { self.write() } else { Ok(()) }
     }
 
     /// Ends at `head`: all history before it is gone, and a new life begins.
     pub fn finish(mut self, head: Revision) -> Result<(), OpenError> {
-        let standing =
-            Standing { head, compacted: head, incarnation: Incarnation::fresh(), sum: self.sum };
+        let folded = Folded { revision: head, sum: self.sum };
+        let standing = Standing { compacted: head, folded, incarnation: Incarnation::fresh() };
         self.tables.put_standing(&mut self.batch, &standing);
         self.write()?;
         directory::write_format(&self.path).map_err(directory::io_error("finish", &self.path))

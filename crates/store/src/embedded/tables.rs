@@ -6,28 +6,29 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, Readable, Slice};
+use fjall::{
+    Database, Keyspace, KeyspaceCreateOptions, Readable, Slice,
+    config::{FilterPolicy, FilterPolicyEntry},
+};
 use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{EmbeddedOptions, format, sum::Sum};
 use crate::{
     error::Error,
-    model::{Head, Incarnation, Revision},
+    model::{Incarnation, Revision},
 };
 
-const HEAD: &str = "head";
 const COMPACTED: &str = "compacted";
+const FOLDED: &str = "folded";
 const INCARNATION: &str = "incarnation";
-const SUM: &str = "sum";
 
 /// Fields are dropped in order: the database lets go of its files before the directory's lock is
 /// released, and only then is the release announced.
 pub(super) struct Tables {
-    pub heads: Keyspace,
-    pub values: Keyspace,
-    pub log: Keyspace,
-    pub meta: Keyspace,
+    pub base: Keyspace,
+    pub commits: Keyspace,
+    pub standing: Keyspace,
     pub db: Database,
     path: PathBuf,
     /// A copy of the row `compacted`, so that opening a watch does not read the disk.
@@ -43,13 +44,19 @@ impl std::fmt::Debug for Tables {
     }
 }
 
+/// What the base holds: everything up to a revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Folded {
+    pub revision: Revision,
+    pub sum: Sum,
+}
+
 /// Where a directory stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Standing {
-    pub head: Revision,
     pub compacted: Revision,
+    pub folded: Folded,
     pub incarnation: Incarnation,
-    pub sum: Sum,
 }
 
 impl Tables {
@@ -59,17 +66,17 @@ impl Tables {
         options: &EmbeddedOptions,
         lock: File,
     ) -> Result<Self, Error> {
-        let table = |name: &str| {
-            let create =
-                || KeyspaceCreateOptions::default().max_memtable_size(options.memtable_bytes);
+        let create = || KeyspaceCreateOptions::default().max_memtable_size(options.memtable_bytes);
+        let table = |name: &str, create: &dyn Fn() -> KeyspaceCreateOptions| {
             db.keyspace(name, create).map_err(|error| failed("open the tables", &error))
         };
+        // Commits are read in order and never looked for one by one.
+        let unfiltered = || create().filter_policy(FilterPolicy::all(FilterPolicyEntry::None));
         let announce = CancellationToken::new();
         Ok(Self {
-            heads: table("heads")?,
-            values: table("values")?,
-            log: table("log")?,
-            meta: table("meta")?,
+            base: table("base", &create)?,
+            commits: table("commits", &unfiltered)?,
+            standing: table("standing", &create)?,
             path: path.to_owned(),
             compacted: AtomicU64::new(0),
             writing: Mutex::default(),
@@ -103,77 +110,63 @@ impl Tables {
     }
 
     /// Reads where the directory stands; `None` if nothing was ever written to it.
-    pub fn standing(&self) -> Result<Option<Standing>, Error> {
+    pub fn where_it_stands(&self) -> Result<Option<Standing>, Error> {
         let snapshot = self.db.snapshot();
-        let incarnation = self.meta_row(&snapshot, INCARNATION)?;
-        let (Some(head), Some(incarnation)) = (self.meta_row(&snapshot, HEAD)?, incarnation) else {
-            return Ok(None);
-        };
-        let incarnation = format::decode_meta(INCARNATION, &incarnation)?;
-        let sum = self.present(&snapshot, SUM)?;
+        let Some(incarnation) = self.row(&snapshot, INCARNATION)? else { return Ok(None) };
+        let incarnation = format::decode_standing(INCARNATION, &incarnation)?;
         Ok(Some(Standing {
-            head: Revision(u64::from_be_bytes(format::decode_meta(HEAD, &head)?)),
             compacted: self.compacted_in(&snapshot)?,
+            folded: self.folded_in(&snapshot)?,
             incarnation: Incarnation(uuid::Uuid::from_bytes(incarnation)),
-            sum: Sum::from_bytes(format::decode_meta(SUM, &sum)?),
         }))
-    }
-
-    /// The newest revision a snapshot holds.
-    pub fn head_in(&self, snapshot: &impl Readable) -> Result<Revision, Error> {
-        self.revision_row(snapshot, HEAD)
     }
 
     /// The oldest revision a snapshot can be read at.
     pub fn compacted_in(&self, snapshot: &impl Readable) -> Result<Revision, Error> {
-        self.revision_row(snapshot, COMPACTED)
+        let row = self.present(snapshot, COMPACTED)?;
+        Ok(Revision(u64::from_be_bytes(format::decode_standing(COMPACTED, &row)?)))
     }
 
-    /// The current head of a key.
-    pub fn head_of(&self, key: &str) -> Result<Option<Head>, Error> {
-        let row = self.heads.get(key).map_err(|error| failed("read a head", &error))?;
-        row.map(|row| format::decode_head(key, &row)).transpose()
+    /// How far the base of a snapshot goes.
+    pub fn folded_in(&self, snapshot: &impl Readable) -> Result<Folded, Error> {
+        let row = self.present(snapshot, FOLDED)?;
+        let row: [u8; 24] = format::decode_standing(FOLDED, &row)?;
+        let (mut revision, mut sum) = ([0; 8], [0; 16]);
+        revision.copy_from_slice(&row[..8]);
+        sum.copy_from_slice(&row[8..]);
+        let revision = Revision(u64::from_be_bytes(revision));
+        Ok(Folded { revision, sum: Sum::from_bytes(sum) })
     }
 
     pub fn batch(&self) -> fjall::OwnedWriteBatch {
         self.db.batch()
     }
 
-    /// Where the store stands after a group of commits.
-    pub fn put_position(&self, batch: &mut fjall::OwnedWriteBatch, head: Revision, sum: Sum) {
-        batch.insert(&self.meta, SUM, format::encode_meta(SUM, &sum.to_bytes()));
-        batch.insert(&self.meta, HEAD, format::encode_meta(HEAD, &head.0.to_be_bytes()));
+    pub fn put_folded(&self, batch: &mut fjall::OwnedWriteBatch, folded: Folded) {
+        let row = [folded.revision.0.to_be_bytes().as_slice(), &folded.sum.to_bytes()].concat();
+        batch.insert(&self.standing, FOLDED, format::encode_standing(FOLDED, &row));
     }
 
     pub fn put_compacted(&self, batch: &mut fjall::OwnedWriteBatch, compacted: Revision) {
-        let row = format::encode_meta(COMPACTED, &compacted.0.to_be_bytes());
-        batch.insert(&self.meta, COMPACTED, row);
+        let row = format::encode_standing(COMPACTED, &compacted.0.to_be_bytes());
+        batch.insert(&self.standing, COMPACTED, row);
     }
 
     pub fn put_standing(&self, batch: &mut fjall::OwnedWriteBatch, standing: &Standing) {
-        self.put_position(batch, standing.head, standing.sum);
+        self.put_folded(batch, standing.folded);
         self.put_compacted(batch, standing.compacted);
-        self.put_incarnation(batch, standing.incarnation);
-    }
-
-    fn put_incarnation(&self, batch: &mut fjall::OwnedWriteBatch, incarnation: Incarnation) {
-        let row = format::encode_meta(INCARNATION, incarnation.0.as_bytes());
-        batch.insert(&self.meta, INCARNATION, row);
-    }
-
-    fn revision_row(&self, snapshot: &impl Readable, name: &str) -> Result<Revision, Error> {
-        let row = self.present(snapshot, name)?;
-        Ok(Revision(u64::from_be_bytes(format::decode_meta(name, &row)?)))
+        let row = format::encode_standing(INCARNATION, standing.incarnation.0.as_bytes());
+        batch.insert(&self.standing, INCARNATION, row);
     }
 
     fn present(&self, snapshot: &impl Readable, name: &str) -> Result<Slice, Error> {
-        let row = self.meta_row(snapshot, name)?;
-        row.ok_or_else(|| format::corrupt("meta", name.as_bytes(), "it is missing"))
+        let row = self.row(snapshot, name)?;
+        row.ok_or_else(|| format::corrupt("standing", name.as_bytes(), "it is missing"))
     }
 
-    fn meta_row(&self, snapshot: &impl Readable, name: &str) -> Result<Option<Slice>, Error> {
+    fn row(&self, snapshot: &impl Readable, name: &str) -> Result<Option<Slice>, Error> {
         snapshot
-            .get(&self.meta, name)
+            .get(&self.standing, name)
             .map_err(|error| failed("read where the store stands", &error))
     }
 }

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use super::{Embedded, EmbeddedOptions};
 use crate::{
-    engine::{Batch, Engine, Follower, Following, Watch},
+    engine::{Batch, Engine, Follower, Following, ListRequest, Watch},
     error::Error,
     model::{Op, Revision},
     store::{Store, StoreOptions},
@@ -161,11 +161,10 @@ async fn a_cache_follows_when_it_has_caught_up() {
 }
 
 /// How many rows each table has.
-fn rows(engine: &Embedded) -> [usize; 3] {
+fn rows(engine: &Embedded) -> [usize; 2] {
     let tables = engine.shared.tables().expect("it is open");
     let snapshot = tables.db.snapshot();
-    [&tables.heads, &tables.values, &tables.log]
-        .map(|table| snapshot.len(table).expect("tables can be read"))
+    [&tables.base, &tables.commits].map(|table| snapshot.len(table).expect("tables can be read"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -182,9 +181,12 @@ async fn compaction_leaves_the_current_values_and_nothing_else() {
         };
         last = engine.commit(vec![op]).await.expect("nobody else writes");
     }
-    let heads = rows(&engine)[0];
+    let listed = async || engine.list(ListRequest::default()).await.expect("it lists").entries;
+    let before = listed().await;
+    assert_eq!(rows(&engine), [0, 700], "nothing is in the base yet, and nobody came at once");
     engine.compact(last).await.expect("history can be compacted");
-    assert_eq!(rows(&engine), [heads, heads, 0]);
+    assert_eq!(rows(&engine), [before.len(), 0]);
+    assert_eq!(listed().await, before);
     assert_eq!(engine.stats().compacted, 700);
 }
 
@@ -239,7 +241,7 @@ async fn closing_while_many_commit_loses_no_answer() {
             done += usize::from(commit.await.expect("no panic").is_ok());
         }
         let again = open(directory.path()).await;
-        let request = crate::ListRequest::prefix(format!("k/{round}/"));
+        let request = ListRequest::prefix(format!("k/{round}/"));
         let listed = again.list(request).await.expect("it is open").entries.len();
         assert_eq!(listed, done, "what was answered is there, and nothing else");
         again.close().await;

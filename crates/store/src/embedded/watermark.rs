@@ -24,7 +24,7 @@ impl Watermark {
         let file = options.open(path.join(FILE))?;
         let mut row = [0; 8 + 8];
         let noted = match file.read_exact_at(&mut row, 0) {
-            Ok(()) => format::decode_meta::<8>(&incarnation.to_string(), &row).ok(),
+            Ok(()) => format::decode_standing::<8>(&incarnation.to_string(), &row).ok(),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
             Err(error) => return Err(error),
         };
@@ -46,7 +46,7 @@ impl Watermark {
 
     /// Notes that commits up to `head` are durable.
     pub fn note(&self, head: Revision) -> io::Result<()> {
-        let row = format::encode_meta(&self.incarnation.to_string(), &head.0.to_be_bytes());
+        let row = format::encode_standing(&self.incarnation.to_string(), &head.0.to_be_bytes());
         self.file.write_all_at(&row, 0)
     }
 }

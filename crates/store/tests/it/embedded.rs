@@ -59,10 +59,10 @@ fn write(path: &Path, content: &str) {
 async fn a_newer_format_is_refused() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     open(directory.path()).await.close().await;
-    write(&directory.path().join("FORMAT"), "orrery-store 2\n");
+    write(&directory.path().join("FORMAT"), "orrery-store 3\n");
     let opened = Embedded::open(directory.path(), EmbeddedOptions::default()).await;
     let error = opened.expect_err("the format is newer");
-    assert!(matches!(error, OpenError::NewerFormat { found: 2, supported: 1, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::NewerFormat { found: 3, supported: 2, .. }), "{error:?}");
 }
 
 #[tokio::test]
