@@ -59,7 +59,7 @@ pub use scheme::{
     DEFAULT_GROUP_SUFFIX, ReadError, RegistrationError, ResolveError, SYSTEM_PROJECT, Scheme,
     SchemeBuilder, SchemeError,
 };
-pub use select::{FieldSelector, LabelSelector, SelectorError, terms};
+pub use select::{FieldSelector, LabelSelector, SelectorError, same_terms, terms};
 pub use sharing::{
     EVERY_PROJECT, SHARED_FROM, Shared, seen_by, shared, shared_name_term, shared_term,
 };

@@ -25,11 +25,20 @@ impl ObjectTerms {
     }
 }
 
+impl ObjectTerms {
+    fn kind_of(&self, key: &str) -> Option<&Arc<Kind>> {
+        let end = key.match_indices('/').nth(2).map(|(at, _)| at + 1);
+        end.and_then(|end| self.kinds.get(&key[..end]))
+    }
+}
+
 impl Terms for ObjectTerms {
     fn terms(&self, key: &str, value: &[u8]) -> Vec<String> {
-        let end = key.match_indices('/').nth(2).map(|(at, _)| at + 1);
-        let kind = end.and_then(|end| self.kinds.get(&key[..end]));
-        kind.map(|kind| orrery_api::terms(kind, value)).unwrap_or_default()
+        self.kind_of(key).map(|kind| orrery_api::terms(kind, value)).unwrap_or_default()
+    }
+
+    fn same(&self, key: &str, old: &[u8], new: &[u8]) -> bool {
+        self.kind_of(key).is_none_or(|kind| orrery_api::same_terms(kind, old, new))
     }
 }
 

@@ -10,7 +10,8 @@ use crate::store_accessor::{encode_at, fits};
 use futures::stream::{self, StreamExt};
 use orrery_api::{Encoded, FieldSelector, Kind, LabelSelector};
 use orrery_store::{Entry, Event, EventBatch, Revision, Snapshot, Store, Watcher};
-use std::collections::VecDeque;
+use parking_lot::Mutex;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +24,10 @@ const INITIAL: usize = 64;
 
 /// How many commits that have happened already are prepared at once for a watcher.
 const AT_ONCE_MAX: usize = 64;
+
+/// How long a watcher that was told of nothing that concerns it rests before it looks again: whoever writes much that
+/// concerns nobody is not held up by those who look at each commit of it.
+const REST: Duration = Duration::from_millis(5);
 
 /// What one watcher makes of what the store holds.
 pub(crate) trait Reader: Send + Sync + 'static {
@@ -65,7 +70,10 @@ pub(crate) async fn open(
     let (objects, changes) = (wanted.prefix.clone(), wanted.prefix.clone());
     let scope = Scope { objects, changes, after: options.after, idle: options.bookmark_interval };
     let (kind, recent) = (kind.clone(), recent.clone());
-    let filter = Filter { kind, recent, wanted, concern: options.concern };
+    // Whoever is told everything at the beginning knows from then on what was in its concern before a change.
+    let complete = options.after.is_none() && !wanted.selects();
+    let inside = complete.then(|| Mutex::new(HashSet::default()));
+    let filter = Filter { kind, recent, wanted, concern: options.concern, inside };
     follow(store, scope, filter).await
 }
 
@@ -215,8 +223,16 @@ impl<R: Reader> State<R> {
             if self.reader.passes_over()
                 && let Some(last) = batches.last()
             {
+                self.rest(batches.len()).await;
                 self.pending.push_back(WatchEvent::Bookmark(last.revision));
             }
+        }
+    }
+
+    /// Lets commits gather where the last ones, so many, told nothing, and no more of them wait than are looked at at once.
+    async fn rest(&self, passed: usize) {
+        if self.pending.is_empty() && passed < AT_ONCE_MAX {
+            tokio::time::sleep(REST).await;
         }
     }
 
@@ -242,6 +258,8 @@ struct Filter {
     recent: Arc<Recent>,
     wanted: Wanted,
     concern: Option<Concern>,
+    /// The keys of what is in the concern, where that is known of all.
+    inside: Option<Mutex<HashSet<Arc<str>>>>,
 }
 
 impl Reader for Filter {
@@ -250,6 +268,11 @@ impl Reader for Filter {
             return Ok(None);
         }
         let found = encode_at(&self.kind, entry, entry.modified)?;
+        if let (Some(concern), Some(inside)) = (&self.concern, &self.inside)
+            && concern.is_in(&found)
+        {
+            inside.lock().insert(entry.key.clone());
+        }
         Ok(self.wanted.fits(&found)?.then_some(found))
     }
 
@@ -275,13 +298,26 @@ impl Reader for Filter {
 impl Filter {
     /// Whether the watcher must hear of a change. What comes and what goes concerns every one.
     fn is_concerned(&self, event: &Event) -> bool {
-        let (Some(concern), Event::Put { entry, previous: Some(previous) }) =
-            (&self.concern, event)
-        else {
-            return true;
-        };
+        let Some(concern) = &self.concern else { return true };
         let is_in = |entry: &Entry| concern.is_in(&Encoded::new(&self.kind, entry.value.clone()));
-        is_in(entry) || is_in(previous)
+        match (event, &self.inside) {
+            (Event::Put { entry, previous }, Some(inside)) => {
+                let mut inside = inside.lock();
+                let (now, key) = (is_in(entry), &entry.key);
+                let before = if now { !inside.insert(key.clone()) } else { inside.remove(key) };
+                now || before || previous.is_none()
+            }
+            (Event::Put { entry, previous: Some(previous) }, None) => {
+                is_in(entry) || is_in(previous)
+            }
+            (Event::Put { previous: None, .. }, None) => true,
+            (Event::Delete { previous, .. }, inside) => {
+                if let Some(inside) = inside {
+                    inside.lock().remove(&previous.key);
+                }
+                true
+            }
+        }
     }
 
     /// What a change in the store is to this watcher. An object that no longer fits the selectors

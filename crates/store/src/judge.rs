@@ -15,6 +15,11 @@ pub(crate) fn validate(ops: &[Op]) -> Result<(), Error> {
     if OPERATIONS_MAX < ops.len() {
         return Err(Error::TooManyOperations { count: ops.len(), limit: OPERATIONS_MAX });
     }
+    // Most commits write one key, which is neither written twice nor too much.
+    if let [op] = ops {
+        validate_key(op.key())?;
+        return validate_op(op);
+    }
     let mut written = HashSet::new();
     for op in ops {
         validate_key(op.key())?;

@@ -8,7 +8,7 @@ mod term;
 
 pub use field::FieldSelector;
 pub use label::LabelSelector;
-pub use term::terms;
+pub use term::{same_terms, terms};
 
 /// A selector that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -12,6 +12,12 @@ use crate::model::Entry;
 /// Says by which terms an entry can be found. Pure: the same entry always has the same terms.
 pub trait Terms: fmt::Debug + Send + Sync {
     fn terms(&self, key: &str, value: &[u8]) -> Vec<String>;
+
+    /// Whether an entry has the same terms with either value. Most changes leave them as they are, so it is worth not
+    /// making them to know.
+    fn same(&self, key: &str, old: &[u8], new: &[u8]) -> bool {
+        self.terms(key, old) == self.terms(key, new)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -47,13 +53,15 @@ impl Index {
 
     /// Takes in that an entry took the place of another, or of none, or went.
     pub fn change(&mut self, old: Option<&Entry>, new: Option<&Entry>) {
+        if let (Some(old), Some(new)) = (old, new)
+            && self.terms.same(&new.key, &old.value, &new.value)
+        {
+            return;
+        }
         let terms = |entry: Option<&Entry>| {
             entry.map(|entry| self.terms.terms(&entry.key, &entry.value)).unwrap_or_default()
         };
         let (before, after) = (terms(old), terms(new));
-        if before == after {
-            return;
-        }
         for term in before {
             if let Some(old) = old {
                 self.places.remove::<str>(&place(&term, &old.key).0);
