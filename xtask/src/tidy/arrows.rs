@@ -23,6 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("access", DOMAIN),
     ("lifecycle", DOMAIN),
     ("machines", DOMAIN),
+    ("clusters", DOMAIN),
     ("fleet", DOMAIN),
     ("mesh", DOMAIN),
     ("volumes", DOMAIN),
@@ -34,6 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "api",
             // To reach other servers.
             "client",
+            "clusters",
             "console",
             "fleet",
             "gitsync",

@@ -8,8 +8,8 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
 /// A server with the process driver beside it.
-struct Installation {
-    home: Home,
+pub struct Installation {
+    pub home: Home,
     up: Up,
     listen: [String; 2],
     _driver: Process,
@@ -28,7 +28,7 @@ impl Drop for Installation {
     }
 }
 
-fn machine_folders(home: &Home) -> Vec<String> {
+pub fn machine_folders(home: &Home) -> Vec<String> {
     let all = std::fs::read_dir(home.path("machines")).into_iter().flatten().flatten();
     let machines = all.filter(|entry| entry.path().join("machine.json").exists());
     machines.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
@@ -40,7 +40,7 @@ fn free_port() -> u16 {
 }
 
 impl Installation {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let home = Home::new();
         let listen = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
         let up = Self::up(&home, &listen);
@@ -64,7 +64,11 @@ impl Installation {
     }
 
     fn list(&self, kind: &str) -> Vec<Value> {
-        let list = self.home.orrery(&["get", kind, "-p", "machines", "-o", "json"]).good();
+        self.list_in("machines", kind)
+    }
+
+    pub fn list_in(&self, project: &str, kind: &str) -> Vec<Value> {
+        let list = self.home.orrery(&["get", kind, "-p", project, "-o", "json"]).good();
         let list: Value = serde_json::from_str(&list).unwrap();
         list["items"].as_array().unwrap().clone()
     }
