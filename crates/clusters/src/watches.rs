@@ -20,8 +20,6 @@ const TOGETHER: Duration = Duration::from_millis(100);
 pub struct Views {
     pub clusters: Arc<View<Cluster>>,
     pub blueprints: Arc<View<Blueprint>>,
-    /// Machines of clusters, by the identity of their cluster.
-    pub machines: Arc<View<Machine>>,
     /// Copies of addons, by the identity of their cluster.
     pub copies: Arc<View<WorkloadInstance>>,
     /// Nodes of clusters, by the identity of their cluster.
@@ -53,8 +51,7 @@ impl Watches {
             clusters: Reflector::new(hub.resources()?),
             blueprints: Reflector::new(hub.resources()?),
             addons: Reflector::new(hub.resources()?),
-            machines: Reflector::indexed(hub.resources()?, |_, it: &Machine| uid(&it.metadata))
-                .picking(labelled),
+            machines: Reflector::new(hub.resources()?).picking(labelled),
             deployments: Reflector::new(hub.resources()?).picking(labelled),
             classes: Reflector::new(hub.resources()?).picking(labelled),
             workloads: Reflector::new(hub.resources()?).picking(labelled),
@@ -71,7 +68,6 @@ impl Watches {
         Views {
             clusters: self.clusters.view(),
             blueprints: self.blueprints.view(),
-            machines: self.machines.view(),
             copies: self.copies.view(),
             nodes: self.nodes.view(),
         }
@@ -228,6 +224,5 @@ fn labelled<T>(object: &Encoded) -> Result<Option<T>, ObjectError>
 where
     T: prost::Message + prost::Name + Default,
 {
-    let of_cluster = object.meta()?.labels.contains_key(CLUSTER_UID_LABEL);
-    of_cluster.then(|| object.typed()).transpose()
+    object.label(CLUSTER_UID_LABEL).map(|_| object.typed()).transpose()
 }

@@ -116,6 +116,8 @@ const FOR_TESTS: &[&str] = &["testkit", "pki"];
 const PEERS_FOR_TESTS: &[(&str, &[&str])] = &[
     ("machines", &["driver"]),
     ("driver", &["hub"]),
+    // What a cluster writes for a driver is read as the driver reads it.
+    ("clusters", &["driver"]),
     ("fleet", &["agent", "client"]),
     // Its benchmark drives the proxy as those of the other servers do.
     ("volumes", &["storage-node", "client", "bench"]),

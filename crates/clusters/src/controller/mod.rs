@@ -2,8 +2,10 @@
 pub mod addon;
 pub mod blueprint;
 pub mod cluster;
-pub mod in_use;
+mod in_use;
+mod installing;
 mod parts;
+mod pools;
 mod resolve;
 mod teardown;
 

@@ -106,13 +106,22 @@ pub async fn owned<T: Part>(
     project: &str,
     cluster_uid: &str,
 ) -> Result<Vec<T>, Error> {
+    let mut found = labelled(resources, project, cluster_uid).await?;
+    found.retain(|it| belongs_to(it, cluster_uid));
+    Ok(found)
+}
+
+/// All objects of a kind that carry the label of a cluster, as they are now.
+pub async fn labelled<T: prost::Message + prost::Name + Default>(
+    resources: &Resources<T>,
+    project: &str,
+    cluster_uid: &str,
+) -> Result<Vec<T>, Error> {
     let labels = LabelSelector::parse(&format!("{CLUSTER_UID_LABEL}={cluster_uid}"))
         .map_err(|error| Error::Internal(format!("the identity of a cluster: {error}")))?;
     let project = Some(project.to_owned());
     let options = ListOptions { project, labels, ..ListOptions::default() };
-    let mut found = resources.list(options).await?;
-    found.retain(|it| belongs_to(it, cluster_uid));
-    Ok(found)
+    resources.list(options).await
 }
 
 /// Asks an object to go, if it is as it was seen; says whether that is news.

@@ -2,4 +2,5 @@
 #![allow(clippy::unwrap_used, reason = "a panic with its line is a good test failure")]
 mod deletion;
 mod naming;
+mod providers;
 mod support;
