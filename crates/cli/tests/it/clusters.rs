@@ -31,6 +31,11 @@ impl World {
         self.all.home.orrery(&["apply", "-f", &file.display().to_string()]).good();
     }
 
+    fn patch(&self, patch: &str) {
+        let arguments = ["patch", "cluster", "edge", "--project", PROJECT, "--patch", patch];
+        self.all.home.orrery(&arguments).good();
+    }
+
     fn cluster(&self) -> Value {
         self.all.list_in(PROJECT, "clusters").remove(0)
     }
@@ -245,20 +250,21 @@ fn everything_goes(world: &World) {
     }
 }
 
-/// A class that changes exchanges the machines, and the new ones have the addons before the cluster is ready again; a
-/// pool that leaves the spec goes, and a cluster of the example file goes with its project.
+/// A class that changes exchanges the machines, also while the server is killed, and the new ones have the addons before
+/// the cluster is ready again; a pool that leaves the spec goes, and a cluster of the example file goes with its project.
 #[test]
 fn a_cluster_follows_its_spec() {
-    let world = World::start();
-    let home = &world.all.home;
-    home.orrery(&["apply", "-f", "examples/clusters.yaml"]).good();
+    let mut world = World::start();
+    world.all.home.orrery(&["apply", "-f", "examples/clusters.yaml"]).good();
     world.ready();
     let first = world.nodes();
-    let patch = |patch: &str| {
-        home.orrery(&["patch", "cluster", "edge", "--project", PROJECT, "--patch", patch]).good();
-    };
-    patch(r#"{"spec":{"process":{"env":{"SITE":"moved"}}}}"#);
+    world.patch(r#"{"spec":{"process":{"env":{"SITE":"moved"}}}}"#);
+    until("the first of the new machines is made", || {
+        world.nodes().difference(&first).next().map(|_| ())
+    });
+    world.all.restart();
     let ready = world.ready();
+    let home = &world.all.home;
     assert!(first.is_disjoint(&world.nodes()), "all machines are exchanged");
     assert_eq!(ready["status"]["addons"][1]["running"], 2);
 
@@ -279,7 +285,7 @@ fn a_cluster_follows_its_spec() {
     });
     assert_eq!(copies(), before);
 
-    patch(
+    world.patch(
         r#"{"spec":{"pools":[{"name":"large","replicas":1,"process":{"env":{"SIZE":"large"}}}]}}"#,
     );
     let ready = world.ready();

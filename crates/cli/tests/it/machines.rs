@@ -48,6 +48,12 @@ impl Installation {
         Self { home, up, listen, _driver: driver }
     }
 
+    /// Ends the server as a power cut would, and starts it again.
+    pub fn restart(&mut self) {
+        self.up.kill();
+        self.up = Self::up(&self.home, &self.listen);
+    }
+
     fn up(home: &Home, [listen, drivers]: &[String; 2]) -> Up {
         home.start(&["up", "--listen", listen, "--drivers-listen", drivers])
     }
@@ -235,8 +241,7 @@ fn a_rollout_goes_on_after_the_server_was_killed_in_the_middle() {
     until("the first of the new ones is made", || {
         names(&world.list("machines")).difference(&first).next().map(|_| ())
     });
-    world.up.kill();
-    world.up = Installation::up(&world.home, &world.listen);
+    world.restart();
     let second = world.settled(3);
     assert!(first.is_disjoint(&second), "{first:?} {second:?}");
     assert_eq!(machine_folders(&world.home).len(), 3, "the provider has no more of them");

@@ -119,7 +119,10 @@ pub fn judge(seen: &Seen<'_>) -> AddonProgress {
         _ if status.observed_generation != generation => {
             (State::Progressing, "it has just been put in place".to_owned())
         }
-        _ if status.state == "Failed" => (State::Failing, why(&status.reason, &status.message)),
+        // An agent that cannot start it tries again, but hardly ever with success.
+        _ if status.state == "Failed" || status.reason == "StartingFailed" => {
+            (State::Failing, why(&status.reason, &status.message))
+        }
         Some(node) => {
             let more = why(&status.reason, &status.message);
             let more = if more.is_empty() { more } else { format!(": {more}") };

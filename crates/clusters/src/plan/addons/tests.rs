@@ -131,6 +131,9 @@ fn an_addon_is_ready_when_every_machine_has_it() {
     check(&rolling, "a", "a", 1, ("Progressing", "1 of 2 copies are as asked for"));
     let broken = mk_workload((1, 1), "Failed", false);
     check(&broken, "a", "", 1, ("Failing", "it broke"));
+    let mut unfit = mk_workload((1, 1), "Pending", false);
+    unfit.status.as_mut().expect("just made").reason = "StartingFailed".to_owned();
+    check(&unfit, "a b", "a", 2, ("Failing", "StartingFailed"));
 }
 
 #[test]
