@@ -298,12 +298,18 @@ fn a_cluster_follows_its_spec() {
 
     // Fields that the cluster says nothing about are others'; those that it declares are not.
     let deployment = ["patch", "machinedeployment", "edge-large", "--project", PROJECT, "--patch"];
-    let mine = r#"{"spec":{"replicas":5,"historyLimit":7}}"#;
-    home.orrery(&[&deployment[..], &[mine]].concat()).good();
+    home.orrery(&[&deployment[..], &[r#"{"spec":{"replicas":5,"frozen":true}}"#]].concat()).good();
     until("the number of machines is the cluster's again", || {
         let spec = world.all.list_in(PROJECT, "machinedeployments")[0]["spec"].clone();
-        (spec["replicas"] == 1 && spec["historyLimit"] == 7).then_some(())
+        (spec["replicas"] == 1 && spec["frozen"] == true).then_some(())
     });
+    home.orrery(&[&deployment[..], &[r#"{"spec":{"frozen":false}}"#]].concat()).good();
+    world.ready();
+    // Machines that go while their agents join leave no nodes behind.
+    for replicas in [4, 1] {
+        let pools = json!({"spec": {"pools": [{"name": "large", "replicas": replicas}]}});
+        world.patch(&pools.to_string());
+    }
     world.ready();
     home.orrery(&["delete", "-f", "examples/clusters.yaml"]).good();
     assert_eq!(machine_folders(home), Vec::<String>::new());
