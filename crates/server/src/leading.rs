@@ -66,6 +66,7 @@ impl Controllers {
         let lease_of = orrery_fleet::leader::server_lease;
         orrery_mesh::hub::leader::spawn(hub, self.mesh, lease_of, &mut tasks)?;
         orrery_volumes::spawn_leader(hub, self.to_storage, &mut tasks)?;
+        orrery_clusters::spawn_leader(hub, &mut tasks)?;
         // Before roles are known, everything would be refused.
         let stop = tasks.stop_token();
         tokio::select! {

@@ -15,6 +15,7 @@ mod api;
 mod audit;
 mod backup;
 mod browsers;
+mod clusters;
 mod connection;
 mod error;
 mod gate;

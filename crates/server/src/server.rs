@@ -2,6 +2,7 @@
 use crate::api::{Front, HubApi};
 use crate::audit::{self, Audit};
 use crate::browsers::Browsers;
+use crate::clusters;
 use crate::connection::Threads;
 use crate::error::Error;
 use crate::gate::{self, Gate};
@@ -107,6 +108,7 @@ impl Server {
         metrics.of_store(&store, options.store.folder());
         let builder = secrets::register(Hub::builder(scheme, store.clone()));
         let builder = orrery_machines::resources::register(orrery_volumes::register(builder));
+        let builder = orrery_clusters::register(builder);
         let builder = orrery_lifecycle::register(Fleet::register(builder));
         let hub = upstreams.register(builder).build()?;
         upstream::register_figures(&mut metrics.registry(), &hub);
@@ -277,7 +279,7 @@ impl Server {
 pub fn rules(scheme: SchemeBuilder) -> SchemeBuilder {
     let scheme = orrery_access::rules_of_kinds(scheme);
     let scheme = orrery_machines::resources::rules(Mesh::rules(Fleet::rules(scheme)));
-    orrery_gitsync::rules(orrery_volumes::rules(scheme))
+    clusters::rules(orrery_gitsync::rules(orrery_volumes::rules(scheme)))
 }
 
 fn bind(options: &ServerOptions, encrypted: bool) -> Result<TcpListener, Error> {

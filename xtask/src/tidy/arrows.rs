@@ -23,6 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("access", DOMAIN),
     ("lifecycle", DOMAIN),
     ("machines", DOMAIN),
+    ("clusters", DOMAIN),
     ("fleet", DOMAIN),
     ("mesh", DOMAIN),
     ("volumes", DOMAIN),
@@ -34,6 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "api",
             // To reach other servers.
             "client",
+            "clusters",
             "console",
             "fleet",
             "gitsync",
@@ -114,6 +116,8 @@ const FOR_TESTS: &[&str] = &["testkit", "pki"];
 const PEERS_FOR_TESTS: &[(&str, &[&str])] = &[
     ("machines", &["driver"]),
     ("driver", &["hub"]),
+    // What a cluster writes for a driver is read as the driver reads it.
+    ("clusters", &["driver"]),
     ("fleet", &["agent", "client"]),
     // Its benchmark drives the proxy as those of the other servers do.
     ("volumes", &["storage-node", "client", "bench"]),

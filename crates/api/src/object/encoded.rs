@@ -218,6 +218,13 @@ impl Encoded {
         Ok(status)
     }
 
+    /// The text of one label; the others are passed over.
+    pub fn label(&self, name: &str) -> Option<&str> {
+        let way = [self.kind().numbers.metadata, self.kind().numbers.labels];
+        let entries = wire::all(self.bytes(), &way);
+        entries.into_iter().rev().find_map(|entry| wire::of_entry(entry, name))
+    }
+
     /// The text of one annotation; the others are passed over.
     pub fn annotation(&self, name: &str) -> Option<&str> {
         let way = [self.kind().numbers.metadata, self.kind().numbers.annotations];

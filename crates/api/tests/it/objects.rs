@@ -61,6 +61,11 @@ fn accessors_read_metadata() {
         (gadget.label("a"), gadget.annotation("b"), gadget.label("b")),
         (Some("1"), Some("2"), None)
     );
+    let encoded = Encoded::from(gadget.clone());
+    assert_eq!(
+        (encoded.label("a"), encoded.annotation("b"), encoded.label("b")),
+        (Some("1"), Some("2"), None)
+    );
     assert_eq!(gadget.finalizers(), ["f"]);
     let created = gadget.creation_timestamp().expect("a time").to_string();
     assert_eq!(created, "2026-01-01T00:00:00Z");

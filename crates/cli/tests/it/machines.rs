@@ -8,8 +8,8 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
 /// A server with the process driver beside it.
-struct Installation {
-    home: Home,
+pub struct Installation {
+    pub home: Home,
     up: Up,
     listen: [String; 2],
     _driver: Process,
@@ -28,7 +28,7 @@ impl Drop for Installation {
     }
 }
 
-fn machine_folders(home: &Home) -> Vec<String> {
+pub fn machine_folders(home: &Home) -> Vec<String> {
     let all = std::fs::read_dir(home.path("machines")).into_iter().flatten().flatten();
     let machines = all.filter(|entry| entry.path().join("machine.json").exists());
     machines.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
@@ -40,12 +40,18 @@ fn free_port() -> u16 {
 }
 
 impl Installation {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let home = Home::new();
         let listen = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
         let up = Self::up(&home, &listen);
         let driver = Self::driver(&home, &listen);
         Self { home, up, listen, _driver: driver }
+    }
+
+    /// Ends the server as a power cut would, and starts it again.
+    pub fn restart(&mut self) {
+        self.up.kill();
+        self.up = Self::up(&self.home, &self.listen);
     }
 
     fn up(home: &Home, [listen, drivers]: &[String; 2]) -> Up {
@@ -64,7 +70,11 @@ impl Installation {
     }
 
     fn list(&self, kind: &str) -> Vec<Value> {
-        let list = self.home.orrery(&["get", kind, "-p", "machines", "-o", "json"]).good();
+        self.list_in("machines", kind)
+    }
+
+    pub fn list_in(&self, project: &str, kind: &str) -> Vec<Value> {
+        let list = self.home.orrery(&["get", kind, "-p", project, "-o", "json"]).good();
         let list: Value = serde_json::from_str(&list).unwrap();
         list["items"].as_array().unwrap().clone()
     }
@@ -231,8 +241,7 @@ fn a_rollout_goes_on_after_the_server_was_killed_in_the_middle() {
     until("the first of the new ones is made", || {
         names(&world.list("machines")).difference(&first).next().map(|_| ())
     });
-    world.up.kill();
-    world.up = Installation::up(&world.home, &world.listen);
+    world.restart();
     let second = world.settled(3);
     assert!(first.is_disjoint(&second), "{first:?} {second:?}");
     assert_eq!(machine_folders(&world.home).len(), 3, "the provider has no more of them");

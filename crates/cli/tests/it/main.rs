@@ -6,6 +6,7 @@ mod bad_input;
 mod ceph;
 mod changes;
 mod chaos;
+mod clusters;
 mod dependencies;
 mod exec;
 mod git;

@@ -16,7 +16,7 @@
 mod boot;
 mod cpio;
 mod monitor;
-mod spec;
+pub mod spec;
 
 use crate::records::{Lock, Record, Records, asked_id, id_of, is_program, machine_key};
 use crate::{Created, Driver, Error, ErrorCode, Machine, MachineState, Request};

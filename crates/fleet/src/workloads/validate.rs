@@ -11,7 +11,7 @@ pub fn workload(object: &Object, _old: Option<&Object>) -> Vec<Violation> {
     // What cannot be read as a workload has been refused by then, with its own words.
     let Ok(workload) = object.typed::<Workload>() else { return Vec::new() };
     let Some(spec) = &workload.spec else { return Vec::new() };
-    let mut found = spec.placement.as_ref().map(placement).unwrap_or_default();
+    let mut found = program(spec);
     for (number, needed) in spec.depends_on.iter().enumerate() {
         if needed.workload() == object.name() {
             let path = format!("spec.dependsOn[{number}].workload");
@@ -19,6 +19,12 @@ pub fn workload(object: &Object, _old: Option<&Object>) -> Vec<Violation> {
             found.push(Violation::invalid(path, format_args!("{:?}", needed.workload()), why));
         }
     }
+    found
+}
+
+/// Refuses what could never run, whatever the workload is called: also for those who make workloads of it later.
+pub fn program(spec: &WorkloadSpec) -> Vec<Violation> {
+    let mut found = spec.placement.as_ref().map(placement).unwrap_or_default();
     found.extend(files(spec));
     match &spec.runtime {
         Some(workload_spec::Runtime::Podman(podman)) => {

@@ -34,20 +34,9 @@ impl Nodes {
     /// that the driver told. One that another machine has claimed is not it, nor is one that was there
     /// before the machine: whoever names a machine after another's node gets nothing of it.
     pub fn find(&self, machine: &Machine) -> Option<Found> {
-        let own = meta(&machine.metadata);
-        let told = machine.status.as_ref().map(|status| status.node_name.as_str());
-        let names = [Some(own.name.as_str()), told.filter(|name| !name.is_empty())];
-        names.into_iter().flatten().find_map(|name| {
+        names(machine).find_map(|name| {
             let node = self.views.nodes.get(&ObjectName::new("", name))?;
-            let holder = meta(&node.metadata).annotations.get(NODE_MACHINE_UID);
-            let seconds = |metadata: &ObjectMeta| metadata.creation_timestamp.map(|it| it.seconds);
-            let older = seconds(meta(&node.metadata)) < seconds(own);
-            if holder.map_or(older, |uid| *uid != own.uid) {
-                return None;
-            }
-            let ready = node.status.as_ref().is_some_and(|status| status.state == "Ready");
-            let health = if ready { NodeHealth::Healthy } else { NodeHealth::Unhealthy };
-            Some(Found { name: name.to_owned(), health, claimed: holder.is_some() })
+            judge(name, &node, machine)
         })
     }
 
@@ -100,15 +89,41 @@ impl Nodes {
         }
     }
 
-    /// The machine is no more, and neither is its node.
+    /// The machine is no more, and neither is its node. An agent may have joined a moment before its machine went, so
+    /// the store is asked; of a machine that was started such a node is, also before it is claimed.
     pub async fn remove(&self, machine: &Machine) -> Result<(), Error> {
-        match self.find(machine) {
-            Some(found) if found.claimed => {
-                self.nodes.delete(&ObjectName::new("", &found.name)).await
+        let started = machine.status.as_ref().is_some_and(|status| status.started);
+        for name in names(machine) {
+            let at = ObjectName::new("", name);
+            let found = self.nodes.find(&at).await?;
+            let found = found.and_then(|node| judge(name, &node, machine));
+            if found.is_some_and(|found| found.claimed || started) {
+                return self.nodes.delete(&at).await;
             }
-            Some(_) | None => Ok(()),
         }
+        Ok(())
     }
+}
+
+/// The names under which an agent on this machine may have joined.
+fn names(machine: &Machine) -> impl Iterator<Item = &str> {
+    let told = machine.status.as_ref().map(|status| status.node_name.as_str());
+    let own = meta(&machine.metadata).name.as_str();
+    [Some(own), told.filter(|name| !name.is_empty())].into_iter().flatten()
+}
+
+/// What a node is to a machine, if it is the machine's.
+fn judge(name: &str, node: &Node, machine: &Machine) -> Option<Found> {
+    let own = meta(&machine.metadata);
+    let holder = meta(&node.metadata).annotations.get(NODE_MACHINE_UID);
+    let seconds = |metadata: &ObjectMeta| metadata.creation_timestamp.map(|it| it.seconds);
+    let older = seconds(meta(&node.metadata)) < seconds(own);
+    if holder.map_or(older, |uid| *uid != own.uid) {
+        return None;
+    }
+    let ready = node.status.as_ref().is_some_and(|status| status.state == "Ready");
+    let health = if ready { NodeHealth::Healthy } else { NodeHealth::Unhealthy };
+    Some(Found { name: name.to_owned(), health, claimed: holder.is_some() })
 }
 
 /// Says whether that was a change.

@@ -46,6 +46,22 @@ impl Said {
     }
 }
 
+const CLUSTER: &str = "apiVersion: infra.orrery.dev/v1
+kind: Addon
+metadata: {name: log}
+spec: {version: \"1.0\", template: {process: {command: sleep, args: [\"100\"]}}}
+---
+apiVersion: infra.orrery.dev/v1
+kind: Blueprint
+metadata: {name: base}
+spec: {addons: [{name: log}]}
+---
+apiVersion: infra.orrery.dev/v1
+kind: Cluster
+metadata: {name: edge}
+spec: {process: {}, pools: [{name: workers, replicas: 0}], blueprint: base}
+";
+
 /// The newest kubectl that fits the server's dialect, and its minor version.
 fn find() -> (PathBuf, u32) {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -465,4 +481,26 @@ async fn kubectl_reads_what_is_shared() {
     assert!(k.good(&["describe", secrets, "db", "-n", "b"]).await.contains("shared-from: a"));
     k.pipe(&["apply", "-f", "-"], &secret("a", "{enabled: false}")).await.good();
     k.run(&["get", secrets, "db", "-n", "b"]).await.bad("NotFound");
+}
+
+/// A cluster, its blueprint and its addon, as kubectl has them.
+#[tokio::test]
+async fn kubectl_has_clusters() {
+    let k = Kubectl::start().await;
+    std::fs::write(k.file("cluster.yaml"), CLUSTER).expect("written");
+    k.good(&["apply", "-f", "cluster.yaml"]).await;
+    k.good(&["wait", "--for=condition=Ready", "cluster/edge", "--timeout=30s"]).await;
+    let table = k.good(&["get", "clusters,blueprints,addons"]).await;
+    for word in ["MACHINES", "0/0", "1/1", "Ready", "process", "CLUSTERS", "VERSION", "1.0"] {
+        assert!(table.contains(word), "{word} is not in:\n{table}");
+    }
+    let explained = k.good(&["explain", "cluster.spec.pools", "--api-version=infra.orrery.dev/v1"]);
+    assert!(explained.await.contains("maxSurge"));
+    let twice = CLUSTER.replace("[{name: log}]", "[{name: log}, {name: log}]");
+    std::fs::write(k.file("twice.yaml"), twice).expect("written");
+    let refused = k.run(&["apply", "-f", "twice.yaml"]).await;
+    refused.bad("spec.addons[1].name: Duplicate value: \"log\"");
+    k.good(&["delete", "-f", "cluster.yaml", "--timeout=30s"]).await;
+    let left = k.good(&["get", "workloads,machinedeployments,machineclasses"]).await;
+    assert_eq!(left, "", "it takes everything along");
 }

@@ -9,6 +9,7 @@ use orrery_proto::hub::v1 as hub;
 use orrery_proto::hub::v1::hub_client::HubClient;
 use orrery_proto::hub::v1::watch_response::Type;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 const NAMESPACES: &str = "/apis/core.orrery.dev/v1/projects";
 const JSON: &[(&str, &str)] = &[("Content-Type", "application/json")];
@@ -160,7 +161,8 @@ async fn sharing_over_grpc() {
     assert_eq!(next(&mut events).await, Type::Deleted);
     let kinds = api.discover(hub::DiscoverRequest {}).await.unwrap().into_inner().kinds;
     let shareable = kinds.iter().filter(|kind| kind.shareable);
-    assert!(shareable.map(|kind| kind.kind.as_str()).eq(["Secret"]));
+    let shareable: BTreeSet<&str> = shareable.map(|kind| kind.kind.as_str()).collect();
+    assert_eq!(shareable, ["Blueprint", "Secret"].into());
 }
 
 /// proves: HUB-09

@@ -32,6 +32,13 @@ fn nested_objects_and_branches_stay_what_they_are() {
     };
     let choice = Choice { required: true, branches: vec!["process".into(), "podman".into()] };
     assert_eq!(spec.choices, [choice]);
+    // A disk is a path at one provider, and an object at another.
+    let cluster = catalog.resources["orrery_cluster"].object();
+    assert_eq!(at(cluster, "spec.qemu.disk").r#type(), Type::String);
+    assert_eq!(at(cluster, "spec.aws.disk.size_gib").mode, Mode::Required);
+    assert!(matches!(at(cluster, "spec.aws.disk").shape, Shape::Nested(Nesting::Single, _)));
+    let addons = &at(catalog.resources["orrery_blueprint"].object(), "spec.addons").shape;
+    assert!(matches!(addons, Shape::Nested(Nesting::List, _)), "their order has a meaning");
 }
 
 /// proves: HUB-20

@@ -1,0 +1,153 @@
+//! What belongs to a cluster in the store: declared, listed, taken away.
+use super::ignore_gone;
+use crate::names::{CLUSTER_UID_LABEL, MANAGER, is_going, meta, owner};
+use orrery_api::{Encoded, LabelSelector};
+use orrery_hub::{
+    ApplyOptions, DeleteOptions, Error, ListOptions, ObjectName, Outcome, Precondition,
+    Propagation, Resources, Revision,
+};
+use orrery_proto::apps::v1::Workload;
+use orrery_proto::infra::v1::{MachineClass, MachineDeployment};
+use orrery_proto::meta::v1::ObjectMeta;
+
+/// A kind that clusters make objects of.
+pub trait Part: prost::Message + prost::Name + Default {
+    fn metadata(&self) -> &Option<ObjectMeta>;
+    /// What becomes of what it owns in turn, and whether it waits for that.
+    const PROPAGATION: Option<Propagation>;
+    /// What is told when one is made, changed and taken away.
+    const TOLD: Told;
+}
+
+impl Part for MachineClass {
+    fn metadata(&self) -> &Option<ObjectMeta> {
+        &self.metadata
+    }
+    const TOLD: Told =
+        Told { created: "ClassCreated", changed: "ClassChanged", removed: "ClassRemoved" };
+    const PROPAGATION: Option<Propagation> = None;
+}
+
+impl Part for MachineDeployment {
+    fn metadata(&self) -> &Option<ObjectMeta> {
+        &self.metadata
+    }
+    const TOLD: Told =
+        Told { created: "PoolCreated", changed: "PoolChanged", removed: "PoolRemoved" };
+    /// It stays until its machines are gone, so that whoever waits for it waits for them.
+    const PROPAGATION: Option<Propagation> = Some(Propagation::Foreground);
+}
+
+impl Part for Workload {
+    fn metadata(&self) -> &Option<ObjectMeta> {
+        &self.metadata
+    }
+    const TOLD: Told =
+        Told { created: "AddonCreated", changed: "AddonChanged", removed: "AddonRemoved" };
+    const PROPAGATION: Option<Propagation> = None;
+}
+
+/// The reasons of events, in CamelCase.
+#[derive(Clone, Copy, Debug)]
+pub struct Told {
+    pub created: &'static str,
+    pub changed: &'static str,
+    pub removed: &'static str,
+}
+
+/// What became of a declaration.
+#[derive(Debug)]
+pub enum Declared<T> {
+    /// It is so, and was so before unless it says otherwise.
+    Is(T, Outcome),
+    /// The object is on its way out; it is made anew when it is gone.
+    Going,
+    /// An object of that name is somebody else's.
+    Taken,
+    /// It cannot be stored, and why.
+    Refused(String),
+}
+
+/// Makes an object what the cluster of this identity says, and leaves fields alone that it says nothing about. An
+/// object that is not the cluster's stays as it is.
+pub async fn declare<T: Part>(
+    resources: &Resources<T>,
+    wanted: &T,
+    cluster_uid: &str,
+) -> Result<Declared<T>, Error> {
+    let own = meta(wanted.metadata());
+    let there = resources.find(&ObjectName::new(&own.project, &own.name)).await?;
+    let precondition = match &there {
+        None => Precondition::Absent,
+        Some(there) if !belongs_to(there, cluster_uid) => return Ok(Declared::Taken),
+        Some(there) if is_going(there.metadata()) => return Ok(Declared::Going),
+        Some(there) => Precondition::At(revision(there.metadata())?),
+    };
+    let object = Encoded::from_typed(resources.kind(), wanted)
+        .map_err(|error| Error::Internal(format!("cannot write {}: {error}", T::NAME)))?;
+    let options = ApplyOptions { precondition, force: true, ..ApplyOptions::declared_by(MANAGER) };
+    match resources.accessor().apply_encoded(object, options).await {
+        Ok(applied) => {
+            let is = applied.object.typed();
+            let unreadable =
+                |error| Error::Internal(format!("cannot read {} back: {error}", T::NAME));
+            Ok(Declared::Is(is.map_err(unreadable)?, applied.outcome))
+        }
+        Err(error @ (Error::Invalid { .. } | Error::TooLarge(_) | Error::Forbidden(_))) => {
+            Ok(Declared::Refused(error.to_string()))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// All objects of a kind that belong to a cluster, as they are now.
+pub async fn owned<T: Part>(
+    resources: &Resources<T>,
+    project: &str,
+    cluster_uid: &str,
+) -> Result<Vec<T>, Error> {
+    let mut found = labelled(resources, project, cluster_uid).await?;
+    found.retain(|it| belongs_to(it, cluster_uid));
+    Ok(found)
+}
+
+/// All objects of a kind that carry the label of a cluster, as they are now.
+pub async fn labelled<T: prost::Message + prost::Name + Default>(
+    resources: &Resources<T>,
+    project: &str,
+    cluster_uid: &str,
+) -> Result<Vec<T>, Error> {
+    let labels = LabelSelector::parse(&format!("{CLUSTER_UID_LABEL}={cluster_uid}"))
+        .map_err(|error| Error::Internal(format!("the identity of a cluster: {error}")))?;
+    let project = Some(project.to_owned());
+    let options = ListOptions { project, labels, ..ListOptions::default() };
+    resources.list(options).await
+}
+
+/// Asks an object to go, if it is as it was seen; says whether that is news.
+pub async fn remove<T: Part>(resources: &Resources<T>, object: &T) -> Result<bool, Error> {
+    let own = meta(object.metadata());
+    if own.deletion_timestamp.is_some() {
+        return Ok(false);
+    }
+    let options = DeleteOptions {
+        name: ObjectName::new(&own.project, &own.name),
+        uid: Some(own.uid.clone()),
+        revision: Some(revision(object.metadata())?),
+        propagation: T::PROPAGATION,
+        ..DeleteOptions::default()
+    };
+    Ok(ignore_gone(resources.accessor().delete(options).await)?.is_some())
+}
+
+fn belongs_to<T: Part>(object: &T, cluster_uid: &str) -> bool {
+    owner(object.metadata()).is_some_and(|owner| owner.uid == cluster_uid)
+}
+
+/// The revision that an object was read at.
+pub fn revision(metadata: &Option<ObjectMeta>) -> Result<Revision, Error> {
+    let metadata = meta(metadata);
+    metadata.resource_version.parse().map_err(|_| {
+        Error::Internal(format!("{} has no revision after it was read", metadata.name))
+    })
+}
