@@ -14,9 +14,14 @@
 use std::{
     fs::{self, File},
     io,
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
 
+use rustix::{
+    fs::{SeekFrom, seek},
+    io::Errno,
+};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::directory::io_error;
@@ -34,12 +39,12 @@ pub(super) fn inspect(data: &Path) -> Result<(), OpenError> {
     let journals = journals(data).map_err(io_error("list", data))?;
     let Some((newest, sealed)) = journals.split_last() else { return Ok(()) };
     for journal in sealed {
-        match scan(&read(journal)?) {
+        match judge(journal)? {
             Verdict::Whole => {}
             Verdict::Torn { at } | Verdict::Damaged { at } => return Err(damaged(journal, at)),
         }
     }
-    match scan(&read(newest)?) {
+    match judge(newest)? {
         Verdict::Whole => Ok(()),
         Verdict::Torn { at } => cut(newest, at).map_err(io_error("cut the torn end off", newest)),
         Verdict::Damaged { at } => Err(damaged(newest, at)),
@@ -51,8 +56,76 @@ pub(super) fn newest(data: &Path) -> io::Result<Option<PathBuf>> {
     Ok(journals(data)?.pop())
 }
 
-fn read(journal: &Path) -> Result<Vec<u8>, OpenError> {
-    fs::read(journal).map_err(io_error("read journal", journal))
+/// Journals are as large as they may become, and nearly all are whole: only what is not is read at once.
+fn judge(journal: &Path) -> Result<Verdict, OpenError> {
+    let is_whole = || Pieces::new(File::open(journal)?).are_whole();
+    if is_whole().map_err(io_error("read journal", journal))? {
+        return Ok(Verdict::Whole);
+    }
+    Ok(scan(&fs::read(journal).map_err(io_error("read journal", journal))?))
+}
+
+/// How much of a journal is read at once, unless a batch is longer.
+const PIECE: usize = 256 << 10;
+
+/// A journal from its beginning to its end, in pieces.
+struct Pieces {
+    file: File,
+    /// What was read and not looked at yet, which ends at `end` in the file.
+    held: Vec<u8>,
+    end: u64,
+}
+
+impl Pieces {
+    fn new(file: File) -> Self {
+        Self { file, held: Vec::new(), end: 0 }
+    }
+
+    /// Whether it is batches and zeros behind them.
+    fn are_whole(mut self) -> io::Result<bool> {
+        let mut seen = 0;
+        loop {
+            match batch(&self.held[seen..]) {
+                Some(length) => seen += length,
+                None if matches!(self.held.get(seen), None | Some(&START)) => {
+                    self.held.drain(..seen);
+                    seen = 0;
+                    if !self.read()? {
+                        break;
+                    }
+                }
+                None => break,
+            }
+        }
+        Ok(without_zeros(&self.held[seen..]).is_empty() && self.ends_in_zeros()?)
+    }
+
+    /// Reads as much again as is held, or a piece; `false` at the end.
+    fn read(&mut self) -> io::Result<bool> {
+        let held = self.held.len();
+        self.held.resize(held + held.max(PIECE), 0);
+        let count = self.file.read_at(&mut self.held[held..], self.end)?;
+        self.held.truncate(held + count);
+        self.end += count as u64;
+        Ok(0 < count)
+    }
+
+    /// Whether the rest is zeros. Most of it is a hole, which need not be read.
+    fn ends_in_zeros(&mut self) -> io::Result<bool> {
+        loop {
+            match seek(&self.file, SeekFrom::Data(self.end)) {
+                Err(Errno::NXIO) => return Ok(true),
+                found => self.end = self.end.max(found?),
+            }
+            self.held.clear();
+            if !self.read()? {
+                return Ok(true);
+            }
+            if !without_zeros(&self.held).is_empty() {
+                return Ok(false);
+            }
+        }
+    }
 }
 
 fn damaged(journal: &Path, at: usize) -> OpenError {
@@ -233,6 +306,36 @@ mod tests {
                 if missing == bytes.len() { Verdict::Whole } else { Verdict::Torn { at } };
             assert_eq!(verdict, expected, "begins at {missing}");
         }
+    }
+
+    /// What is read in pieces is whole if and only if what is read at once is.
+    #[test]
+    fn pieces_are_judged_as_the_whole() {
+        let (bytes, ends) = journal();
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("0.jnl");
+        let check = |bytes: &[u8], length: u64| {
+            fs::write(&path, bytes).expect("it can be written");
+            let file = File::options().write(true).open(&path).expect("it can be opened");
+            file.set_len(length).expect("it can be made longer");
+            let found = judge(&path).expect("it can be read");
+            assert_eq!(found, scan(&fs::read(&path).expect("it can be read")), "{}", bytes.len());
+            found
+        };
+        let (all, long) = (bytes.len() as u64, 3 * PIECE as u64);
+        assert_eq!(check(&bytes, all), Verdict::Whole);
+        assert_eq!(check(&bytes, long), Verdict::Whole, "with a hole behind");
+        assert_eq!(check(&[], long), Verdict::Whole, "nothing but a hole");
+        assert_eq!(check(&bytes[..ends[4] + 100], long), Verdict::Torn { at: ends[4] });
+        let mut changed = bytes.clone();
+        changed[ends[2] + 50] ^= 0x55;
+        assert_eq!(check(&changed, long), Verdict::Damaged { at: ends[2] });
+        let far = [&bytes[..], &vec![0; PIECE], &[7], &vec![0; PIECE]].concat();
+        assert_eq!(check(&far, far.len() as u64), Verdict::Torn { at: bytes.len() });
+        // Longer than a piece, again and again.
+        let many: Vec<u8> = bytes.repeat(2 * PIECE / bytes.len() + 3);
+        assert_eq!(check(&many, many.len() as u64 + long), Verdict::Whole);
+        assert!(matches!(check(&many[..many.len() - 5], long * 9), Verdict::Torn { .. }));
     }
 
     #[test]
