@@ -6,9 +6,8 @@ use crate::names::{ADDON_FINALIZER, BLUEPRINT_FINALIZER, CLUSTER_FINALIZER};
 use crate::validate;
 use crate::watches::{Queues, Watches};
 use orrery_api::SchemeBuilder;
-use orrery_hub::{Error, Hub, HubBuilder, ObjectName};
-use orrery_runtime::{Controller, OnEnd, Reconciler, Tasks};
-use tokio::sync::watch;
+use orrery_hub::{Error, Hub, HubBuilder};
+use orrery_runtime::{Controller, Tasks};
 
 /// Says what resources of this domain must be like.
 pub fn rules(builder: SchemeBuilder) -> SchemeBuilder {
@@ -40,27 +39,8 @@ pub fn spawn_leader(hub: &Hub, tasks: &mut Tasks) -> Result<(), Error> {
     });
     let synced = watches.synced();
     watches.spawn(tasks);
-    run(tasks, "cluster-controller", clusters, synced.clone());
-    run(tasks, "blueprint-controller", blueprints, synced.clone());
-    run(tasks, "addon-controller", addons, synced);
+    clusters.spawn("cluster-controller", synced.clone(), tasks);
+    blueprints.spawn("blueprint-controller", synced.clone(), tasks);
+    addons.spawn("addon-controller", synced, tasks);
     Ok(())
-}
-
-/// A controller that does not know what is there would do it anew, or let go of what is in use.
-fn run<R: Reconciler<ObjectName>>(
-    tasks: &mut Tasks,
-    name: &'static str,
-    controller: Controller<ObjectName, R>,
-    synced: Vec<watch::Receiver<bool>>,
-) {
-    let stop = tasks.stop_token();
-    tasks.spawn(name, OnEnd::StopAll, async move {
-        for mut synced in synced {
-            tokio::select! {
-                () = stop.cancelled() => {}
-                _ = synced.wait_for(|synced| *synced) => {}
-            }
-        }
-        controller.run(stop).await
-    });
 }

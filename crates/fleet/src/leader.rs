@@ -42,7 +42,7 @@ pub fn spawn(hub: &Hub, assignments: Arc<Assignments>, tasks: &mut Tasks) -> Res
         unknown: Unknown::new(hub, assignments)?,
         view: nodes.view(),
     };
-    let synced = [
+    let synced = vec![
         workloads.synced(),
         instances.synced(),
         nodes.synced(),
@@ -59,17 +59,7 @@ pub fn spawn(hub: &Hub, assignments: Arc<Assignments>, tasks: &mut Tasks) -> Res
     let queue = controller.queue();
     let told = move |workload| queue.add(workload);
     tasks.spawn("artifact-watch", OnEnd::StopAll, uploads.run(told, stop.clone()));
-    let running = stop.clone();
-    tasks.spawn("workload-controller", OnEnd::StopAll, async move {
-        // A plan that does not know what is there would make it anew.
-        for mut synced in synced {
-            tokio::select! {
-                () = running.cancelled() => {}
-                _ = synced.wait_for(|synced| *synced) => {}
-            }
-        }
-        controller.run(running).await
-    });
+    controller.spawn("workload-controller", synced, tasks);
     tasks.spawn("node-sweep", OnEnd::StopAll, sweep.run(stop));
     Ok(())
 }

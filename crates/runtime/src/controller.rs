@@ -1,7 +1,9 @@
 //! Takes keys from a queue and reconciles them.
 use crate::backoff::Backoff;
 use crate::queue::{Done, Queue};
+use crate::reflector::until_synced;
 use crate::stats::{Outcome, Stats};
+use crate::tasks::{OnEnd, Tasks};
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use std::fmt::Debug;
@@ -9,7 +11,7 @@ use std::hash::Hash;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
@@ -106,6 +108,16 @@ where
     /// Where watches leave the keys that changed.
     pub fn queue(&self) -> KeyQueue<K> {
         self.queue.clone()
+    }
+
+    /// Spawns it, to begin when these views are there: one that does not know what is there would make it anew, or
+    /// undo it.
+    pub fn spawn(self, task: &'static str, synced: Vec<watch::Receiver<bool>>, tasks: &mut Tasks) {
+        let stop = tasks.stop_token();
+        tasks.spawn(task, OnEnd::StopAll, async move {
+            until_synced(synced, &stop).await;
+            self.run(stop).await
+        });
     }
 
     /// Runs until it is told to stop; what is in flight then is finished first.

@@ -25,6 +25,6 @@ pub use controller::{Controller, KeyQueue, Next, Reconciler};
 pub use leadership::{LEASE_TTL, Leadership, Term};
 pub use pace::Pace;
 pub use queue::{Done, Queue};
-pub use reflector::Reflector;
+pub use reflector::{Reflector, until_synced};
 pub use tasks::{OnEnd, TaskError, Tasks};
 pub use view::{Change, View};

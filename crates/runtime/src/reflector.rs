@@ -191,5 +191,15 @@ fn unreadable<T: prost::Name>(error: ObjectError) -> Error {
     Error::Internal(format!("cannot read {}: {error}", T::NAME))
 }
 
+/// Returns when all these views hold what was there at the start, or when it is time to stop.
+pub async fn until_synced(synced: Vec<watch::Receiver<bool>>, stop: &CancellationToken) {
+    for mut synced in synced {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = synced.wait_for(|synced| *synced) => {}
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;

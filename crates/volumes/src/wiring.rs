@@ -8,10 +8,9 @@ use crate::volume::controller::VolumeReconciler;
 use crate::watches::{Queues, Watches};
 use crate::{ProxyConfig, controllers, volume};
 use orrery_api::SchemeBuilder;
-use orrery_hub::{Error, Hub, HubBuilder, ObjectName};
-use orrery_runtime::{Controller, OnEnd, Reconciler, Tasks};
+use orrery_hub::{Error, Hub, HubBuilder};
+use orrery_runtime::{Controller, OnEnd, Tasks};
 use std::sync::Arc;
-use tokio::sync::watch;
 
 /// Says what resources of this domain must be like.
 pub fn rules(builder: SchemeBuilder) -> SchemeBuilder {
@@ -62,28 +61,9 @@ pub fn spawn_leader(
     });
     let synced = watches.synced();
     watches.spawn(tasks);
-    run(tasks, "volumes", volumes, synced.clone());
-    run(tasks, "volume-edge", edge, synced.clone());
-    run(tasks, "attachment-edge", attachments, synced.clone());
-    run(tasks, "snapshot-edge", snapshots, synced);
+    volumes.spawn("volumes", synced.clone(), tasks);
+    edge.spawn("volume-edge", synced.clone(), tasks);
+    attachments.spawn("attachment-edge", synced.clone(), tasks);
+    snapshots.spawn("snapshot-edge", synced, tasks);
     Ok(())
-}
-
-/// A controller that does not know what is there would do it anew, or undo it.
-fn run<R: Reconciler<ObjectName>>(
-    tasks: &mut Tasks,
-    name: &'static str,
-    controller: Controller<ObjectName, R>,
-    synced: Vec<watch::Receiver<bool>>,
-) {
-    let stop = tasks.stop_token();
-    tasks.spawn(name, OnEnd::StopAll, async move {
-        for mut synced in synced {
-            tokio::select! {
-                () = stop.cancelled() => {}
-                _ = synced.wait_for(|synced| *synced) => {}
-            }
-        }
-        controller.run(stop).await
-    });
 }

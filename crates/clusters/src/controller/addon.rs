@@ -3,8 +3,7 @@ use super::{ignore_gone, in_use, outcome, parts};
 use crate::names::{ADDON_FINALIZER, is_going, meta};
 use crate::watches::Views;
 use async_trait::async_trait;
-use orrery_api::Encoded;
-use orrery_hub::{ApplyOptions, Error, Hub, ListOptions, ObjectName, Precondition, Resources};
+use orrery_hub::{Error, Hub, ListOptions, ObjectName, Resources};
 use orrery_proto::infra::v1::{Addon, AddonStatus, Blueprint};
 use orrery_proto::meta::v1::ObjectMeta;
 use orrery_runtime::{Next, Reconciler, conditions};
@@ -67,13 +66,9 @@ impl AddonReconciler {
         if of.status.as_ref() == Some(&status) {
             return Ok(());
         }
-        let precondition = Precondition::At(parts::revision(&of.metadata)?);
         let metadata = of.metadata.clone();
         let next = Addon { metadata, status: Some(status), ..Addon::default() };
-        let next = Encoded::from_typed(self.addons.kind(), &next)
-            .map_err(|error| Error::Internal(format!("cannot write an addon: {error}")))?;
-        let options = ApplyOptions { precondition, ..ApplyOptions::status() };
-        self.addons.accessor().apply_encoded(next, options).await.map(|_| ())
+        parts::write_status(&self.addons, &of.metadata, &next).await
     }
 }
 

@@ -3,8 +3,7 @@ use super::{ignore_gone, in_use, outcome, parts, resolve};
 use crate::names::{BLUEPRINT_FINALIZER, is_going, meta};
 use crate::watches::Views;
 use async_trait::async_trait;
-use orrery_api::Encoded;
-use orrery_hub::{ApplyOptions, Error, Hub, ListOptions, ObjectName, Precondition, Resources};
+use orrery_hub::{Error, Hub, ListOptions, ObjectName, Resources};
 use orrery_proto::infra::v1::{Addon, Blueprint, BlueprintStatus, Cluster};
 use orrery_proto::meta::v1::{Condition, ObjectMeta};
 use orrery_runtime::{Next, Reconciler, conditions};
@@ -126,13 +125,9 @@ impl BlueprintReconciler {
         if of.status.as_ref() == Some(&status) {
             return Ok(());
         }
-        let precondition = Precondition::At(parts::revision(&of.metadata)?);
         let metadata = of.metadata.clone();
         let next = Blueprint { metadata, status: Some(status), ..Blueprint::default() };
-        let next = Encoded::from_typed(self.blueprints.kind(), &next)
-            .map_err(|error| Error::Internal(format!("cannot write a blueprint: {error}")))?;
-        let options = ApplyOptions { precondition, ..ApplyOptions::status() };
-        self.blueprints.accessor().apply_encoded(next, options).await.map(|_| ())
+        parts::write_status(&self.blueprints, &of.metadata, &next).await
     }
 }
 

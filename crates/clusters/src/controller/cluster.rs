@@ -7,9 +7,8 @@ use crate::plan::pools;
 use crate::plan::status::{self, Parts};
 use crate::watches::Views;
 use async_trait::async_trait;
-use orrery_api::Encoded;
 use orrery_hub::events::{Happening, Recorder, Severity};
-use orrery_hub::{ApplyOptions, Error, Hub, ObjectName, Outcome, Precondition, Resources};
+use orrery_hub::{Error, Hub, ObjectName, Outcome, Resources};
 use orrery_proto::apps::v1::Workload;
 use orrery_proto::core::v1::ObjectReference;
 use orrery_proto::infra::v1::{
@@ -115,13 +114,9 @@ impl ClusterReconciler {
         if cluster.status.as_ref() == Some(&status) {
             return Ok(());
         }
-        let precondition = Precondition::At(parts::revision(&cluster.metadata)?);
         let metadata = cluster.metadata.clone();
         let next = Cluster { metadata, status: Some(status), ..Cluster::default() };
-        let next = Encoded::from_typed(self.clusters.kind(), &next)
-            .map_err(|error| Error::Internal(format!("cannot write a cluster: {error}")))?;
-        let options = ApplyOptions { precondition, ..ApplyOptions::status() };
-        self.clusters.accessor().apply_encoded(next, options).await.map(|_| ())
+        parts::write_status(&self.clusters, &cluster.metadata, &next).await
     }
 }
 

@@ -83,8 +83,7 @@ pub async fn declare<T: Part>(
         Some(there) if is_going(there.metadata()) => return Ok(Declared::Going),
         Some(there) => Precondition::At(revision(there.metadata())?),
     };
-    let object = Encoded::from_typed(resources.kind(), wanted)
-        .map_err(|error| Error::Internal(format!("cannot write {}: {error}", T::NAME)))?;
+    let object = encoded(resources, wanted)?;
     let options = ApplyOptions { precondition, force: true, ..ApplyOptions::declared_by(MANAGER) };
     match resources.accessor().apply_encoded(object, options).await {
         Ok(applied) => {
@@ -142,6 +141,25 @@ pub async fn remove<T: Part>(resources: &Resources<T>, object: &T) -> Result<boo
 
 fn belongs_to<T: Part>(object: &T, cluster_uid: &str) -> bool {
     owner(object.metadata()).is_some_and(|owner| owner.uid == cluster_uid)
+}
+
+/// Writes the status of an object, as it was when it had this metadata.
+pub async fn write_status<T: prost::Message + prost::Name + Default>(
+    resources: &Resources<T>,
+    metadata: &Option<ObjectMeta>,
+    next: &T,
+) -> Result<(), Error> {
+    let precondition = Precondition::At(revision(metadata)?);
+    let options = ApplyOptions { precondition, ..ApplyOptions::status() };
+    resources.accessor().apply_encoded(encoded(resources, next)?, options).await.map(|_| ())
+}
+
+fn encoded<T: prost::Message + prost::Name + Default>(
+    resources: &Resources<T>,
+    object: &T,
+) -> Result<Encoded, Error> {
+    Encoded::from_typed(resources.kind(), object)
+        .map_err(|error| Error::Internal(format!("cannot write {}: {error}", T::NAME)))
 }
 
 /// The revision that an object was read at.

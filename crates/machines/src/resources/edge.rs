@@ -7,10 +7,9 @@ use super::views::{Views, Watches};
 use crate::controller::orphans::OrphanTiming;
 use crate::drivers::{Config, Drivers, Gate, Timing};
 use orrery_hub::{Error, Hub};
-use orrery_runtime::{OnEnd, Tasks};
+use orrery_runtime::{OnEnd, Tasks, until_synced};
 use std::sync::Arc;
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
 /// What the server decides.
 pub struct EdgeOptions {
@@ -92,15 +91,5 @@ impl Edge {
 
     pub(super) fn server_lease(&self) -> fn(&str) -> String {
         self.server_lease
-    }
-}
-
-/// Returns when all views are there, or when it is time to stop.
-pub async fn until_synced(synced: Vec<watch::Receiver<bool>>, stop: &CancellationToken) {
-    for mut synced in synced {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = synced.wait_for(|synced| *synced) => {}
-        }
     }
 }

@@ -14,7 +14,7 @@ use orrery_proto::core::v1::Secret;
 use orrery_proto::infra::v1::{
     Driver, Machine, MachineClass, MachineClassSpec, MachineDeployment, MachineSet, MachineTemplate,
 };
-use orrery_runtime::{Controller, KeyQueue, OnEnd, Reconciler, Reflector, Tasks, View};
+use orrery_runtime::{Controller, KeyQueue, OnEnd, Reflector, Tasks, View};
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -65,15 +65,15 @@ pub fn spawn(hub: &Hub, edge: &Edge, tasks: &mut Tasks) -> Result<(), Error> {
     let synced = watches.synced(edge);
     let sweep = Sweep::new(hub, watches.drivers.view(), edge.server_lease())?;
     watches.spawn(tasks);
-    spawn_after(tasks, "machine-set-controller", synced.clone(), sets);
-    spawn_after(tasks, "machine-deployment-controller", synced.clone(), deployments);
-    spawn_after(tasks, "machine-class-controller", synced.clone(), classes);
-    spawn_after(tasks, "machine-secret-controller", synced.clone(), secrets);
+    sets.spawn("machine-set-controller", synced.clone(), tasks);
+    deployments.spawn("machine-deployment-controller", synced.clone(), tasks);
+    classes.spawn("machine-class-controller", synced.clone(), tasks);
+    secrets.spawn("machine-secret-controller", synced.clone(), tasks);
     let views = edge.views().clone();
     let listening = views.listeners.listen(None, unserved.queue());
     let queue = unserved.queue();
     views.machines.names().into_iter().for_each(|name| queue.add(name));
-    spawn_after(tasks, "machine-unserved-controller", synced, unserved);
+    unserved.spawn("machine-unserved-controller", synced, tasks);
     let stop = tasks.stop_token();
     tasks.spawn("machine-driver-sweep", OnEnd::StopAll, sweep.run(stop.clone()));
     tasks.spawn("machine-freeze", OnEnd::StopAll, thaw(views, frozen, stop, listening));
@@ -101,21 +101,6 @@ async fn thaw(
         views.sets.names().into_iter().for_each(|name| sets.add(name));
         views.deployments.names().into_iter().for_each(|name| deployments.add(name));
     }
-}
-
-/// Runs a controller once all views are there: a plan that does not know what is there would make it
-/// anew.
-fn spawn_after<R: Reconciler<ObjectName>>(
-    tasks: &mut Tasks,
-    name: &'static str,
-    synced: Vec<watch::Receiver<bool>>,
-    controller: Controller<ObjectName, R>,
-) {
-    let stop = tasks.stop_token();
-    tasks.spawn(name, OnEnd::StopAll, async move {
-        super::edge::until_synced(synced, &stop).await;
-        controller.run(stop).await
-    });
 }
 
 impl Watches {

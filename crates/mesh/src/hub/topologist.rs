@@ -3,6 +3,7 @@ use super::watches::Views;
 use crate::catalog::ServiceCatalog;
 use crate::declared::{Declarations, Findings};
 use crate::topology::MemoryTopology;
+use orrery_runtime::until_synced;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
@@ -44,12 +45,7 @@ impl Topologist {
         stop: CancellationToken,
     ) {
         self.sources.iter().for_each(|source| source.wake(self.changed.clone()));
-        for mut synced in synced {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                _ = synced.wait_for(|synced| *synced) => {}
-            }
-        }
+        until_synced(synced, &stop).await;
         let loading = futures::future::join_all(self.sources.iter().map(|source| source.loaded()));
         tokio::select! {
             () = stop.cancelled() => return,
