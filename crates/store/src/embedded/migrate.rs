@@ -9,7 +9,7 @@
 //! The new tables are filled beside the old ones. The file that names the format changes when that is durable, and
 //! then the old tables go: a crash anywhere in between begins again, or ends it. Whoever watched lists anew.
 
-use std::sync::Arc;
+use std::{fs, path::Path, sync::Arc};
 
 use bytes::Buf;
 use fjall::{Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Slice};
@@ -19,6 +19,7 @@ use super::{
     format,
     sum::Sum,
     tables::{Folded, Standing, Tables, failed},
+    watermark,
 };
 use crate::{
     error::Error,
@@ -33,24 +34,28 @@ const BATCH_BYTES: usize = 4 << 20;
 
 const VALUE: u8 = 1;
 
-/// Fills the base from the tables of the first layout. Does nothing if nothing was ever written to them.
+/// Fills the base from the tables of the first layout. Does nothing if nothing was ever written to them, and refuses
+/// what has lost something: the old tables go afterwards.
 pub(super) fn from_first(tables: &Tables) -> Result<(), Error> {
     let (values, standing) = (first_table(tables, "values")?, first_table(tables, "meta")?);
     let snapshot = tables.db.snapshot();
-    let meta = |name| {
+    let is_empty = |table| snapshot.iter(table).next().is_none();
+    let note = tables.path().join(watermark::FILE);
+    if is_empty(&values) && is_empty(&standing) && !note.exists() {
+        return Ok(());
+    }
+    let meta = |name: &str| {
         let row = snapshot.get(&standing, name);
         let row: Option<Slice> =
             row.map_err(|error| failed("read where the store stands", &error))?;
-        row.map(|row| open("meta", str::as_bytes(name), &row).map(<[u8]>::to_vec)).transpose()
+        let missing = || format::corrupt("meta", name.as_bytes(), "it is missing");
+        open("meta", name.as_bytes(), &row.ok_or_else(missing)?).map(<[u8]>::to_vec)
     };
-    let (Some(head), Some(incarnation), Some(expected)) =
-        (meta("head")?, meta("incarnation")?, meta("sum")?)
-    else {
-        return Ok(());
-    };
-    let revision = Revision(u64::from_be_bytes(sized("head", head)?));
-    let expected = Sum::from_bytes(sized("sum", expected)?);
-    let incarnation = Incarnation(uuid::Uuid::from_bytes(sized("incarnation", incarnation)?));
+    let revision = Revision(u64::from_be_bytes(sized("head", meta("head")?)?));
+    let expected = Sum::from_bytes(sized("sum", meta("sum")?)?);
+    let incarnation = sized("incarnation", meta("incarnation")?)?;
+    let incarnation = Incarnation(uuid::Uuid::from_bytes(incarnation));
+    check_note(&note, incarnation, revision)?;
     tables.base.clear().map_err(|error| failed("empty the base", &error))?;
     let mut filling = Filling { tables, batch: tables.batch(), bytes: 0, sums: Default::default() };
     let mut newest: Option<(Slice, Slice)> = None;
@@ -68,6 +73,21 @@ pub(super) fn from_first(tables: &Tables) -> Result<(), Error> {
     let now = Standing { compacted: revision, folded, incarnation };
     tables.put_standing(&mut filling.batch, &now);
     filling.write()
+}
+
+/// Refuses a directory that ends before the last commit that was noted. The note has the checksum of the first layout
+/// too, so that nobody can read it later.
+fn check_note(note: &Path, incarnation: Incarnation, head: Revision) -> Result<(), Error> {
+    let row = fs::read(note).unwrap_or_default();
+    let noted = open("meta", incarnation.to_string().as_bytes(), &row).ok();
+    let noted: Option<[u8; 8]> = noted.and_then(|noted| noted.try_into().ok());
+    match noted.map(|noted| Revision(u64::from_be_bytes(noted))) {
+        Some(noted) if head < noted => {
+            let detail = format!("commits up to {noted} were durable, now they end at {head}");
+            Err(Error::Corrupt { what: "table meta".to_owned(), detail })
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Removes the tables of the first layout, where they are still there.

@@ -9,7 +9,7 @@ use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
 use super::{directory::sync_directory, format};
 use crate::model::{Incarnation, Revision};
 
-const FILE: &str = "HEAD";
+pub(super) const FILE: &str = "HEAD";
 
 #[derive(Debug)]
 pub(super) struct Watermark {

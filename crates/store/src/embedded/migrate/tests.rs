@@ -135,3 +135,55 @@ async fn what_lost_an_entry_is_refused_and_stays_as_it_is() {
         assert!(error.to_string().contains("holds 2 entries where 3 were"), "{error}");
     }
 }
+
+/// Whoever opens it is told what is wrong, every time, and nothing of it goes.
+async fn refused(path: &Path, reason: &str) {
+    for _ in 0..2 {
+        let error = Embedded::open(path, EmbeddedOptions::default()).await;
+        let error = error.expect_err("something is missing").to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+    let format = fs::read_to_string(path.join("FORMAT")).expect("the format");
+    assert_eq!(format, "orrery-store 1\n");
+    let db = Database::builder(path.join("data")).open().expect("a database");
+    let values = db.keyspace("values", KeyspaceCreateOptions::default).expect("a table");
+    assert_eq!(values.len().expect("it can be read"), 5);
+}
+
+#[tokio::test]
+async fn what_lost_where_it_stands_is_refused_and_stays_as_it_is() {
+    for name in ["sum", "head", "incarnation"] {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        made(directory.path(), &[("a", 7), ("b", 5)]);
+        let db = Database::builder(directory.path().join("data")).open().expect("a database");
+        let meta = db.keyspace("meta", KeyspaceCreateOptions::default).expect("a table");
+        meta.remove(name).expect("it is removed");
+        drop((meta, db));
+        refused(directory.path(), &format!("row {name} of table meta: it is missing")).await;
+    }
+}
+
+#[tokio::test]
+async fn what_ends_before_its_note_is_refused_and_stays_as_it_is() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let incarnation = made(directory.path(), &[("a", 7), ("b", 5)]).to_string();
+    let note = |head: u64| {
+        let row = seal("meta", incarnation.as_bytes(), &head.to_be_bytes());
+        fs::write(directory.path().join("HEAD"), row).expect("the note");
+    };
+    note(HEAD.0 + 1);
+    refused(directory.path(), "commits up to 10 were durable, now they end at 9").await;
+    note(HEAD.0);
+    assert_eq!(listed(&*opened(directory.path()).await).await.len(), 2);
+}
+
+/// One that was made and never written to, or where a crash came before that.
+#[tokio::test]
+async fn what_was_never_written_to_is_new() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    fs::write(directory.path().join("FORMAT"), "orrery-store 1\n").expect("the format");
+    let engine = opened(directory.path()).await;
+    assert_eq!(engine.commit(vec![Op::create("a", "v")]).await, Ok(Revision(2)));
+    engine.close().await;
+    assert_eq!(listed(&*opened(directory.path()).await).await.len(), 1);
+}
