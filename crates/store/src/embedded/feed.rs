@@ -170,7 +170,7 @@ pub(super) struct Cursor {
     head: watch::Receiver<Option<Revision>>,
     prefix: Box<str>,
     after: Revision,
-    /// Whether nothing was found at the last look.
+    /// Whether nothing was found at the last look, which went up to the present.
     in_vain: bool,
 }
 
@@ -200,14 +200,17 @@ impl Cursor {
         let after = self.after;
         let seen = self.head.wait_for(|head| head.is_none_or(|head| after < head)).await;
         seen.map_err(|_| closed())?.ok_or_else(closed)?;
-        let (mut batches, up_to) = match self.shared.feed.after(after) {
+        let recent = self.shared.feed.after(after);
+        let is_present = recent.is_some();
+        let (mut batches, up_to): (Vec<_>, _) = match recent {
             Some(batches) => {
                 let up_to = batches.last().map_or(after, |batch| batch.revision);
                 (batches.iter().filter_map(|batch| self.part(batch)).collect(), up_to)
             }
             None => self.replay().await?,
         };
-        self.in_vain = batches.is_empty();
+        // Who has far to go does not rest on the way.
+        self.in_vain = is_present && batches.is_empty();
         if batches.last().is_none_or(|last| last.revision < up_to) {
             batches.push(Batch { revision: up_to, changes: Vec::new() });
         }
@@ -226,5 +229,34 @@ impl Cursor {
         let reader::Replay { batches, up_to } = read.await?;
         count(&self.shared.counters.replayed, batches.len());
         Ok((batches.iter().filter_map(|batch| self.part(batch)).collect(), up_to))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        embedded::{Embedded, EmbeddedOptions},
+        engine::Engine as _,
+        model::Op,
+    };
+
+    /// Each read of the log takes a part of it. Who rested after each would be overtaken by those who commit.
+    #[tokio::test]
+    async fn who_catches_up_does_not_rest_on_the_way() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let engine = Embedded::open(directory.path(), EmbeddedOptions::default()).await;
+        let engine = engine.expect("it opens");
+        let ops = (0..3000).map(|number| vec![Op::create(format!("k/{number}"), "v")]);
+        futures::future::join_all(ops.map(|ops| engine.commit(ops))).await;
+        let mut cursor = Cursor::new(Arc::clone(&engine.shared), "other/", Revision(1));
+        let head = engine.shared.feed.head();
+        let mut parts = 0;
+        while cursor.after < head {
+            assert!(!cursor.in_vain, "it rests at {}", cursor.after);
+            cursor.read().await.expect("it goes on");
+            parts += 1;
+        }
+        assert!(2 < parts && cursor.in_vain, "after the last of {parts} there is time");
     }
 }
