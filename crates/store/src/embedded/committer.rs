@@ -118,14 +118,14 @@ impl Committer {
             self.ahead.fill();
         }
         self.write(row.finish(head, sum), head, sum)?;
-        self.know(heads);
         count(&self.shared.counters.commits, batches.len());
-        self.shared.feed.publish(batches);
+        self.know(heads, batches);
         Ok(answers)
     }
 
-    /// Keys stand where the group has left them.
-    fn know(&self, heads: HashMap<Arc<str>, Option<Head>, RandomState>) {
+    /// Keys stand where the group has left them. Nobody looks before it is published: who has read what a commit
+    /// wrote finds it in lists too.
+    fn know(&self, heads: HashMap<Arc<str>, Option<Head>, RandomState>, batches: Vec<Arc<Batch>>) {
         let mut known = self.shared.heads.write();
         for (key, head) in heads {
             match head {
@@ -133,6 +133,7 @@ impl Committer {
                 None => drop(known.remove(&key)),
             }
         }
+        self.shared.feed.publish(batches);
     }
 
     fn write(&mut self, row: Vec<u8>, head: Revision, sum: Sum) -> Result<(), Error> {

@@ -102,20 +102,50 @@ async fn sweep(shared: &Arc<Shared>, progress: &mut Progress) -> Result<(), Erro
 
 /// Moves the bound forward; `false` if it is there already.
 fn advance(tables: &Tables, up_to: Revision) -> Result<bool, Error> {
+    // Before the look at the bound: a compaction that was given up may still be here, and must not move it back.
+    let _writing = tables.writing();
     if up_to <= tables.compacted() {
         return Ok(false);
     }
     let mut batch = tables.batch().durability(Some(PersistMode::SyncData));
     tables.put_compacted(&mut batch, up_to);
-    let writing = tables.writing();
     batch.commit().map_err(|error| failed("move the bound of the history", &error))?;
-    drop(writing);
     tables.set_compacted(up_to);
     Ok(true)
 }
 
 /// Folds the oldest commits before the bound; how many. None where there is no whole row of them.
 fn fold(tables: &Tables) -> Result<usize, Error> {
+    prepare(tables)?.map_or(Ok(0), |slice| slice.write(tables))
+}
+
+/// Commits on their way into the base.
+pub(super) struct Prepared {
+    before: Folded,
+    folded: Folded,
+    batch: fjall::OwnedWriteBatch,
+}
+
+impl Prepared {
+    /// Writes it, unless another was faster: one that was given up goes on where it was, and what it has read is old.
+    pub fn write(self, tables: &Tables) -> Result<usize, Error> {
+        let Self { before, folded, batch } = self;
+        let _writing = tables.writing();
+        let now = tables.folded_in(&tables.db.snapshot())?;
+        if now != before {
+            return Ok(distance(before, now));
+        }
+        batch.commit().map_err(|error| failed("fold history", &error))?;
+        Ok(distance(before, folded))
+    }
+}
+
+fn distance(before: Folded, after: Folded) -> usize {
+    usize::try_from(after.revision.0.saturating_sub(before.revision.0)).unwrap_or(usize::MAX)
+}
+
+/// Reads the oldest commits before the bound.
+pub(super) fn prepare(tables: &Tables) -> Result<Option<Prepared>, Error> {
     let snapshot = tables.db.snapshot();
     let before = tables.folded_in(&snapshot)?;
     let bound = Bound::Included(format::revision_key(tables.compacted_in(&snapshot)?));
@@ -123,25 +153,26 @@ fn fold(tables: &Tables) -> Result<usize, Error> {
     let (mut rows, mut bytes, mut folded) = (Vec::new(), 0, before);
     for row in snapshot.range(&tables.commits, (first, bound)) {
         let row = row.into_inner().map_err(|error| failed("read commits", &error))?;
-        let Commits { last, sum, .. } = Commits::open(&row.0, &row.1)?;
-        folded = Folded { revision: last, sum };
+        let commits = Commits::open(&row.0, &row.1)?;
+        // What is missing now could never be named again.
+        if commits.before != folded.revision {
+            return Err(format::lost(&format::revision_key(commits.before), "it is missing"));
+        }
+        folded = Folded { revision: commits.last, sum: commits.sum };
         bytes += row.1.len();
         rows.push(row);
-        let commits = folded.revision.0 - before.revision.0;
-        if SLICE_COMMITS as u64 <= commits || SLICE_BYTES <= bytes {
+        if SLICE_COMMITS <= distance(before, folded) || SLICE_BYTES <= bytes {
             break;
         }
     }
     if rows.is_empty() {
-        return Ok(0);
+        return Ok(None);
     }
     // Synced like every other batch, so that only the last one of a journal can ever be torn.
     let mut batch = tables.batch().durability(Some(PersistMode::SyncData));
     settle(tables, &mut batch, &rows)?;
     tables.put_folded(&mut batch, folded);
-    let _writing = tables.writing();
-    batch.commit().map_err(|error| failed("fold history", &error))?;
-    Ok(usize::try_from(folded.revision.0 - before.revision.0).unwrap_or(usize::MAX))
+    Ok(Some(Prepared { before, folded, batch }))
 }
 
 /// What these commits leave of each key goes to the base, and they go.

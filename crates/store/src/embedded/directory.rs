@@ -67,6 +67,9 @@ pub(super) fn open(path: &Path, options: &EmbeddedOptions) -> Result<Opened, Ope
     };
     tables.set_compacted(standing.compacted);
     let contents = Contents::read(&tables, standing.folded).map_err(|error| named(path, error))?;
+    if contents.head < standing.compacted {
+        return Err(ends_early(path, standing.compacted, contents.head));
+    }
     let watermark = check_watermark(path, standing.incarnation, contents.head)?;
     Ok(Opened { tables, standing, contents, watermark })
 }
@@ -151,16 +154,19 @@ fn check_watermark(
     let (watermark, noted) =
         opened.map_err(io_error("open the note of the last commit in", path))?;
     match noted {
-        Some(noted) if head < noted => {
-            let detail = format!("commits up to {noted} were durable, now they end at {head}");
-            Err(OpenError::Corrupt { path: path.to_owned(), detail })
-        }
+        Some(noted) if head < noted => Err(ends_early(path, noted, head)),
         Some(_) | None => {
             let established = watermark.establish(path, head);
             established.map_err(io_error("note the last commit in", path))?;
             Ok(watermark)
         }
     }
+}
+
+/// Commits up to a revision were there, and are not any more.
+fn ends_early(path: &Path, noted: Revision, head: Revision) -> OpenError {
+    let detail = format!("commits up to {noted} were durable, now they end at {head}");
+    OpenError::Corrupt { path: path.to_owned(), detail }
 }
 
 pub(super) fn lock(path: &Path) -> Result<File, OpenError> {

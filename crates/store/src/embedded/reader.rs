@@ -23,9 +23,13 @@ pub(super) fn get(
     key: &str,
     head: impl Fn(&str) -> Option<Head>,
 ) -> Result<Option<Entry>, Error> {
-    // Again only if the key was written and folded between two lines.
+    let mut before = None;
+    // Again only if the key was written and folded between two lines: then it stands elsewhere.
     loop {
         let Some(Head { modified, .. }) = head(key) else { return Ok(None) };
+        if before.replace(modified) == Some(modified) {
+            return Err(format::corrupt("base", key.as_bytes(), "it is missing"));
+        }
         let snapshot = tables.db.snapshot();
         let found = if tables.folded_in(&snapshot)?.revision < modified {
             committed(tables, &snapshot, key, modified)?
@@ -73,8 +77,11 @@ pub(super) fn list(
     current: Revision,
 ) -> Result<Listing, Error> {
     let snapshot = tables.db.snapshot();
+    let oldest = tables.compacted_in(&snapshot)?;
+    // History may have gone since `current` was read, up to a commit that came after it and is there.
+    let current = current.max(oldest);
     let revision = request.at.unwrap_or(current);
-    check_bounds(tables.compacted_in(&snapshot)?, revision, current)?;
+    check_bounds(oldest, revision, current)?;
     let folded = tables.folded_in(&snapshot)?.revision;
     let overlay = kept.lock().take().filter(|it| it.is_of(&request.prefix, folded, revision));
     let overlay = match overlay {

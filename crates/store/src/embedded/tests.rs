@@ -1,5 +1,8 @@
 //! The engine from inside: catching up from the log, compaction to the last row.
 
+mod adversity;
+mod model;
+
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
