@@ -73,6 +73,9 @@ impl Committer {
             self.serve(group);
             pace.note(count, queue.len(), begun.elapsed());
         }
+        if let Err(error) = self.watermark.settle() {
+            tracing::debug!(%error, "the note of the last commit is as durable as it was");
+        }
     }
 
     fn serve(&mut self, group: Vec<Request>) {

@@ -83,7 +83,19 @@ fn give_back(tables: &Tables) -> Result<(), Error> {
     for table in all {
         table.major_compact().map_err(|error| failed("give space back", &error))?;
     }
-    Ok(())
+    let_go(tables)
+}
+
+/// fjall removes the files that others took the place of when it next turns memory into a file: so it is given a row that
+/// it has already.
+fn let_go(tables: &Tables) -> Result<(), Error> {
+    let writing = tables.writing();
+    let mut batch = tables.batch().durability(Some(PersistMode::SyncData));
+    tables.put_compacted(&mut batch, tables.compacted());
+    batch.commit().map_err(|error| failed("give space back", &error))?;
+    drop(writing);
+    let rotated = tables.standing.rotate_memtable();
+    rotated.map(drop).map_err(|error| failed("give space back", &error))
 }
 
 /// Folds all that lies before the bound.

@@ -44,6 +44,11 @@ impl Watermark {
         sync_directory(path)
     }
 
+    /// Makes what was noted last durable, at the end.
+    pub fn settle(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
     /// Notes that commits up to `head` are durable.
     pub fn note(&self, head: Revision) -> io::Result<()> {
         let row = format::encode_standing(&self.incarnation.to_string(), &head.0.to_be_bytes());
