@@ -62,16 +62,9 @@ impl Overlay {
         &*self.prefix == prefix && self.folded == folded && self.at == at
     }
 
-    /// In order, from a bound on.
-    pub fn from<'a>(
-        &'a self,
-        first: &Bound<Vec<u8>>,
-    ) -> impl Iterator<Item = (&'a Arc<str>, Option<&'a Entry>)> {
-        let first = match first {
-            Bound::Included(key) | Bound::Excluded(key) => String::from_utf8_lossy(key),
-            Bound::Unbounded => "".into(),
-        };
-        let changed = self.changed.range::<str, _>((Bound::Included(&*first), Bound::Unbounded));
+    /// In order, from a key on.
+    pub fn from(&self, first: &str) -> impl Iterator<Item = (&Arc<str>, Option<&Entry>)> {
+        let changed = self.changed.range::<str, _>((Bound::Included(first), Bound::Unbounded));
         changed.map(|(key, entry)| (key, entry.as_ref()))
     }
 }

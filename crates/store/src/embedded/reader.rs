@@ -90,7 +90,7 @@ pub(super) fn list(
     };
     let first = first_key(request);
     let changed = overlay.from(&first).peekable();
-    let rows = snapshot.range(&tables.base, (first.clone(), Bound::Unbounded));
+    let rows = snapshot.range(&tables.base, first.as_str()..);
     let mut merged = Merged { changed, entries: Vec::new(), limit: request.limit };
     let mut full = false;
     for row in rows {
@@ -122,12 +122,10 @@ fn check_bounds(oldest: Revision, requested: Revision, current: Revision) -> Res
 }
 
 /// The first key that can belong to the page: after the last of the page before. No key has a NUL in it.
-fn first_key(request: &ListRequest) -> Bound<Vec<u8>> {
+fn first_key(request: &ListRequest) -> String {
     match &request.after {
-        Some(after) if request.prefix.as_str() <= after.as_ref() => {
-            Bound::Included([after.as_bytes(), &[0]].concat())
-        }
-        Some(_) | None => Bound::Included(request.prefix.as_bytes().to_vec()),
+        Some(after) if request.prefix.as_str() <= after.as_ref() => format!("{after}\0"),
+        Some(_) | None => request.prefix.clone(),
     }
 }
 
