@@ -320,14 +320,17 @@ mod tests {
 
     const SUM: Sum = Sum { count: 3, hash: 9 };
 
-    fn change() -> impl Strategy<Value = (String, Option<(u64, Vec<u8>)>)> {
+    /// A key, and when it was created with its value; or that it was deleted.
+    type Made = (String, Option<(u64, Vec<u8>)>);
+
+    fn change() -> impl Strategy<Value = Made> {
         let put = proptest::option::of((any::<u64>(), any::<Vec<u8>>()));
         ("[a-zäß/]{1,20}", put)
     }
 
-    fn batch(revision: u64, changes: Vec<(String, Option<(u64, Vec<u8>)>)>) -> Batch {
+    fn batch(revision: u64, changes: Vec<Made>) -> Batch {
         let revision = Revision(revision);
-        let change = |(key, put): (String, Option<(u64, Vec<u8>)>)| match put {
+        let change = |(key, put): Made| match put {
             Some((created, value)) => Change::Put(Entry {
                 key: key.into(),
                 value: value.into(),
