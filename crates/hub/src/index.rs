@@ -23,9 +23,7 @@ impl ObjectTerms {
         };
         Self { kinds: hubs.map(keyed).collect() }
     }
-}
 
-impl ObjectTerms {
     fn kind_of(&self, key: &str) -> Option<&Arc<Kind>> {
         let end = key.match_indices('/').nth(2).map(|(at, _)| at + 1);
         end.and_then(|end| self.kinds.get(&key[..end]))

@@ -61,6 +61,27 @@ async fn changes_that_do_not_concern_a_watcher_are_passed_over() {
     assert_eq!(watched.next().await, "-a", "whatever goes is told");
 }
 
+/// What was in the concern before the watcher came: whether it was told of it at the beginning, or goes on from a revision.
+#[tokio::test]
+async fn what_ends_to_concern_a_watcher_is_told_however_it_began() {
+    let world = World::new().await;
+    let front = |object: &Encoded| object.object().unwrap().label("tier") == Some("front");
+    let concerned = || WatchOptions { concern: Some(Concern::new(front)), ..here() };
+    world.put("a", "front", "1").await;
+    let after = world.put("b", "back", "1").await;
+    let mut told = world.watch(concerned()).await;
+    assert_eq!([told.next().await, told.next().await, told.next().await], ["+a", "+b", "*"]);
+    let mut resumed = world.watch(WatchOptions { after: Some(after), ..concerned() }).await;
+    world.put("b", "back", "2").await;
+    for watched in [&mut told, &mut resumed] {
+        assert_eq!(watched.next().await, "*", "it never concerned anybody");
+    }
+    world.put("a", "back", "2").await;
+    for watched in [&mut told, &mut resumed] {
+        assert_eq!([watched.next().await, watched.next().await], ["~a", "*"]);
+    }
+}
+
 #[tokio::test]
 async fn selectors_turn_changes_into_coming_and_going() {
     let world = World::new().await;
