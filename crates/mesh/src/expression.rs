@@ -7,6 +7,10 @@
 //! ```text
 //!   text --> regex-syntax: a tree --> every part: does RE2 have it? --> how large is the program?
 //! ```
+mod complement;
+
+pub use complement::all_but;
+
 use regex_syntax::ast::{
     self, AssertionKind, Ast, ClassBracketed, ClassPerl, ClassSet, ClassSetItem, ClassUnicode,
     ClassUnicodeKind, Flag, Flags, FlagsItemKind, GroupKind, HexLiteralKind, Literal, LiteralKind,

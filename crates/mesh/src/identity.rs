@@ -4,7 +4,7 @@
 //! certificate without any SPIFFE id is read by its common name in the same form. What the proxy says
 //! of itself must agree. On a plain connection, which a server takes on loopback only, there is no
 //! proof, and what the proxy says of itself counts.
-use crate::names::{InvalidName, PROJECT_DEFAULT, ServiceName};
+use crate::names::{InvalidName, ProxyName, ServiceName};
 use orrery_pki::{Identity, Role, TrustDomain};
 use std::net::SocketAddr;
 
@@ -37,51 +37,47 @@ pub enum Refusal {
     NoClaim,
 }
 
-/// The service that `peer` fronts; `claimed` is what the proxy says of itself, possibly nothing.
+/// What `peer` is called, and so which service it fronts; `claimed` is what the proxy says of that, possibly nothing.
 pub fn admit(
     peer: &Peer,
     claimed: &str,
     trust_domain: Option<&TrustDomain>,
-) -> Result<ServiceName, Refusal> {
+) -> Result<ProxyName, Refusal> {
     let Some(identity) = &peer.identity else {
         return if peer.encrypted { Err(Refusal::NoCertificate) } else { by_claim(claimed) };
     };
-    let proven = proven_service(identity, trust_domain)?;
-    if claimed.is_empty() || claimed.parse().as_ref() == Ok(&proven) {
+    let proven = proven_name(identity, trust_domain)?;
+    let service = proven.service();
+    if claimed.is_empty() || claimed.parse().as_ref() == Ok(&service) {
         return Ok(proven);
     }
-    Err(Refusal::Mismatch { proven, claimed: claimed.to_owned() })
+    Err(Refusal::Mismatch { proven: service, claimed: claimed.to_owned() })
 }
 
-fn by_claim(claimed: &str) -> Result<ServiceName, Refusal> {
+fn by_claim(claimed: &str) -> Result<ProxyName, Refusal> {
     if claimed.is_empty() {
         return Err(Refusal::NoClaim);
     }
-    Ok(claimed.parse()?)
+    Ok(ProxyName::of(&claimed.parse()?))
 }
 
-fn proven_service(
+fn proven_name(
     identity: &Identity,
     trust_domain: Option<&TrustDomain>,
-) -> Result<ServiceName, Refusal> {
+) -> Result<ProxyName, Refusal> {
     let Some(spiffe) = &identity.spiffe else {
         let name = identity.common_name.as_deref();
-        return service_of(name.ok_or_else(|| Refusal::NotAProxy(String::new()))?);
+        let name: ProxyName = name.ok_or_else(|| Refusal::NotAProxy(String::new()))?.parse()?;
+        // What more a common name says may not fit into a SPIFFE id, and nothing refers to it.
+        return Ok(ProxyName::of(&name.service()));
     };
     if trust_domain.is_some_and(|ours| ours != spiffe.trust_domain()) {
         return Err(Refusal::OtherTrustDomain(spiffe.trust_domain().to_string()));
     }
     match spiffe.peer() {
-        Some((Role::Proxy, name)) => service_of(name),
+        Some((Role::Proxy, name)) => Ok(name.parse()?),
         Some(_) | None => Err(Refusal::NotAProxy(spiffe.to_string())),
     }
-}
-
-fn service_of(name: &str) -> Result<ServiceName, Refusal> {
-    let mut parts = name.splitn(3, '.');
-    let service = parts.next().unwrap_or_default();
-    let project = parts.next().unwrap_or(PROJECT_DEFAULT);
-    Ok(ServiceName::new(project, service)?)
 }
 
 #[cfg(test)]
@@ -110,7 +106,9 @@ mod tests {
         let domain: TrustDomain = "example.org".parse().unwrap();
         let admitted = admit(&peer, claimed, Some(&domain));
         match (admitted, expect) {
-            (Ok(service), Ok(expect)) => assert_eq!(service.as_str(), expect),
+            (Ok(name), Ok(expect)) => {
+                assert_eq!(format!("{} {name}", name.service()), expect);
+            }
             (Err(refusal), Err(expect)) => {
                 assert!(refusal.to_string().contains(expect), "{refusal}");
             }
@@ -122,16 +120,16 @@ mod tests {
     #[test]
     fn the_certificate_decides() {
         let proxy = |name: &str| Some(identity(Role::Proxy, name));
-        check(proxy("books"), true, "", Ok("default/books"));
-        check(proxy("books.shop"), true, "", Ok("shop/books"));
-        check(proxy("books.shop"), true, "shop/books", Ok("shop/books"));
-        check(proxy("books.shop.i-1"), true, "shop/books", Ok("shop/books"));
+        check(proxy("books"), true, "", Ok("default/books books"));
+        check(proxy("books.shop"), true, "", Ok("shop/books books.shop"));
+        check(proxy("books.shop"), true, "shop/books", Ok("shop/books books.shop"));
+        check(proxy("books.shop.i-1"), true, "shop/books", Ok("shop/books books.shop.i-1"));
         check(proxy("books.shop"), true, "shop/bank", Err("says that it fronts \"shop/bank\""));
         check(proxy("books.shop"), true, "books", Err("says that it fronts"));
         check(proxy("Books"), true, "", Err("names no service"));
         check(Some(identity(Role::Agent, "books")), true, "", Err("which is no proxy"));
         check(None, true, "shop/books", Err("must show a client certificate"));
-        check(None, false, "shop/books", Ok("shop/books"));
+        check(None, false, "shop/books", Ok("shop/books books.shop"));
         check(None, false, "", Err("set node.cluster"));
     }
 
@@ -141,10 +139,10 @@ mod tests {
         let named = |spiffe: bool, role| {
             let full = identity(role, "books.shop");
             let spiffe = full.spiffe.clone().filter(|_| spiffe);
-            Some(Identity { spiffe, common_name: Some("bank.shop".to_owned()), ..full })
+            Some(Identity { spiffe, common_name: Some("bank.shop.\u{e4}".to_owned()), ..full })
         };
-        check(named(false, Role::Proxy), true, "", Ok("shop/bank"));
-        check(named(true, Role::Proxy), true, "", Ok("shop/books"));
+        check(named(false, Role::Proxy), true, "", Ok("shop/bank bank.shop"));
+        check(named(true, Role::Proxy), true, "", Ok("shop/books books.shop"));
         check(named(true, Role::User), true, "", Err("which is no proxy"));
     }
 

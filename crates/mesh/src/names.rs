@@ -70,6 +70,59 @@ impl FromStr for ServiceName {
     }
 }
 
+/// What the certificates of a proxy call it: `<service>[.<project>[.<instance>]]`. One service has many such
+/// names, and a certificate has one of them.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProxyName(Arc<str>);
+
+impl ProxyName {
+    /// What all proxies of a service are called that have no name of their own.
+    pub fn of(service: &ServiceName) -> Self {
+        Self(format!("{}.{}", service.name(), service.project()).into())
+    }
+
+    /// The service that it fronts.
+    pub fn service(&self) -> ServiceName {
+        Self::read(&self.0).expect("the constructors read it before")
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn read(text: &str) -> Result<ServiceName, InvalidName> {
+        let mut parts = text.splitn(3, '.');
+        let service = parts.next().unwrap_or_default();
+        let project = parts.next().unwrap_or(PROJECT_DEFAULT);
+        let service = ServiceName::new(project, service)?;
+        match parts.next() {
+            Some("") => Err(InvalidName(text.to_owned())),
+            Some(_) | None => Ok(service),
+        }
+    }
+}
+
+impl fmt::Display for ProxyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for ProxyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+impl FromStr for ProxyName {
+    type Err = InvalidName;
+
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
+        Self::read(text)?;
+        Ok(Self(text.into()))
+    }
+}
+
 /// What a port of a service is called (`http`, or the number as declared). The topology compares
 /// such names; it never learns where anything listens.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -174,6 +227,26 @@ mod tests {
         check("a-", None);
         check(&"a".repeat(63), Some(("default", "a".repeat(63).leak())));
         check(&"a".repeat(64), None);
+    }
+
+    #[track_caller]
+    fn check_proxy(text: &str, expect: Option<&str>) {
+        let read = text.parse::<ProxyName>().ok();
+        assert_eq!(read.as_ref().map(|read| read.service().to_string()).as_deref(), expect);
+        assert_eq!(read.as_ref().map(ProxyName::as_str), expect.map(|_| text));
+    }
+
+    /// proves: MSH-02
+    #[test]
+    fn proxies() {
+        check_proxy("books", Some("default/books"));
+        check_proxy("books.shop", Some("shop/books"));
+        check_proxy("books.shop.i-1", Some("shop/books"));
+        check_proxy("books.shop.i-1.rack.7", Some("shop/books"));
+        for bad in ["", "Books", "books.", "books.shop.", ".shop"] {
+            check_proxy(bad, None);
+        }
+        assert_eq!(ProxyName::of(&"books".parse().unwrap()).as_str(), "books.default");
     }
 
     #[track_caller]

@@ -9,7 +9,7 @@ use orrery_mesh::hub::{
     HubBindings, IssuedCertificate, Issuer, KubernetesSource, Mesh, MeshOptions,
 };
 use orrery_mesh::kubernetes::Client;
-use orrery_mesh::names::ServiceName;
+use orrery_mesh::names::ProxyName;
 use orrery_mesh::providers::KubernetesProvider;
 use orrery_mesh::providers::azure::{AzureProvider, Credentials, Manager};
 use orrery_mesh::secrets::CertificateBundle;
@@ -203,10 +203,10 @@ struct AuthorityIssuer {
 }
 
 impl Issuer for AuthorityIssuer {
-    fn issue(&self, service: &ServiceName) -> Result<IssuedCertificate, String> {
+    fn issue(&self, proxy: &ProxyName) -> Result<IssuedCertificate, String> {
         let seconds = u64::try_from(self.clock.now().seconds).unwrap_or_default();
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-        issue(&self.authority, self.authority.certificate_pem(), service, now)
+        issue(&self.authority, self.authority.certificate_pem(), proxy, now)
     }
 }
 
@@ -218,10 +218,10 @@ struct StoredIssuer {
 }
 
 impl Issuer for StoredIssuer {
-    fn issue(&self, service: &ServiceName) -> Result<IssuedCertificate, String> {
+    fn issue(&self, proxy: &ProxyName) -> Result<IssuedCertificate, String> {
         let current = self.authorities.signer().map_err(|problem| problem.to_string())?;
         let authority = current.authority().map_err(|problem| problem.to_string())?;
-        issue(authority, current.roots_pem(), service, self.authorities.now())
+        issue(authority, current.roots_pem(), proxy, self.authorities.now())
     }
 
     fn rotated(&self) -> Option<Arc<Notify>> {
@@ -232,11 +232,10 @@ impl Issuer for StoredIssuer {
 fn issue(
     authority: &Authority,
     roots: &str,
-    service: &ServiceName,
+    proxy: &ProxyName,
     now: SystemTime,
 ) -> Result<IssuedCertificate, String> {
-    let name = format!("{}.{}", service.name(), service.project());
-    let request = IssueRequest::new(Role::Proxy, name);
+    let request = IssueRequest::new(Role::Proxy, proxy.as_str());
     let issued = authority.issue(&request, Validity::starting(now, LIFETIME));
     let issued = issued.map_err(|error| error.to_string())?;
     let lifetime = issued.identity().not_after.duration_since(now);

@@ -261,7 +261,7 @@ pub const REQUIREMENTS: &[Requirement] = &[
         kind: Kind::Pip,
         why: "the real Envoy that the mesh is tested with",
         absent: Absent::LeavesOut(
-            "(package(orrery-mesh) and test(/^(endpoints|aggregated|mutual|connections|ports|failing)::/) and binary(it)) \
+            "(package(orrery-mesh) and test(/^(endpoints|aggregated|mutual|connections|ports|failing|revoked)::/) and binary(it)) \
              or (package(orrery-cli) and test(/^mesh::/) and binary(it))",
         ),
     },

@@ -1,8 +1,12 @@
 //! Who may ask the instances of a service for what, as their own side enforces it.
 use super::routing::Declared;
 use crate::names::{Destination, ServiceName};
-use crate::topology::{AppProtocol, HttpMatch};
+use crate::topology::{AppProtocol, HttpMatch, Revoked};
 use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Callers of a port that no target governs that are told apart. Each costs every proxy of the port some tens of KiB.
+const NEIGHBOURS_MAX: usize = 100;
 
 /// What the proxy in front of an instance does with the traffic of one port.
 ///
@@ -14,6 +18,11 @@ pub struct InboundPlan {
     pub encrypted: bool,
     pub protocol: AppProtocol,
     pub admittance: Admittance,
+    /// Where connections are passed on for anyone, callers that are told apart all the same: those of the same
+    /// project, so that one of them can be cut off and the others stay.
+    pub neighbours: BTreeSet<ServiceName>,
+    /// Proxies that do not get through whatever is allowed to their service; nobody where nobody proves anything.
+    pub revoked: Arc<Revoked>,
 }
 
 /// Who gets through.
@@ -46,8 +55,13 @@ impl Declared {
             Some(port) => service.port(port),
         });
         let targets = self.targets_of(&at.service);
+        let revoked = if encrypted { Arc::clone(self.revoked()) } else { Arc::default() };
+        let neighbours = BTreeSet::new();
+        let plan =
+            |admittance| InboundPlan { encrypted, protocol, admittance, neighbours, revoked };
         if targets.is_empty() {
-            return Some(InboundPlan { encrypted, protocol, admittance: Admittance::Anyone });
+            let neighbours = self.neighbours(&at.service, encrypted, protocol);
+            return Some(InboundPlan { neighbours, ..plan(Admittance::Anyone) });
         }
         let open = targets.iter().filter(|target| target.opens(port));
         let grants = open.filter_map(|target| {
@@ -61,7 +75,20 @@ impl Declared {
         let path =
             check.and_then(|check| check.path.as_deref()).filter(|_| protocol.has_requests());
         grants.extend(path.and_then(|path| may_check(path, &grants)));
-        Some(InboundPlan { encrypted, protocol, admittance: Admittance::Only(grants) })
+        Some(plan(Admittance::Only(grants)))
+    }
+
+    fn neighbours(
+        &self,
+        service: &ServiceName,
+        encrypted: bool,
+        protocol: AppProtocol,
+    ) -> BTreeSet<ServiceName> {
+        if !encrypted || protocol.has_requests() {
+            return BTreeSet::new();
+        }
+        let own = self.services().filter(|other| other.project() == service.project());
+        own.take(NEIGHBOURS_MAX).cloned().collect()
     }
 }
 
@@ -88,7 +115,8 @@ fn usable(rules: &[HttpMatch]) -> Vec<HttpMatch> {
 mod tests {
     use super::*;
     use crate::topology::{
-        HealthCheck, MemoryTopology, Service, ServicePort, TrafficSettings, TrafficTarget,
+        HealthCheck, MemoryTopology, MeshTopology as _, Service, ServicePort, TrafficSettings,
+        TrafficTarget,
     };
     use std::time::Duration;
 
@@ -179,6 +207,10 @@ mod tests {
     }
 
     fn declare(topology: &MemoryTopology) {
+        declare_as(topology, "books");
+    }
+
+    fn declare_as(topology: &MemoryTopology, service: &str) {
         let ports = vec![
             "80".into(),
             ServicePort {
@@ -188,7 +220,7 @@ mod tests {
             },
         ];
         topology.put_service(Service {
-            name: name("books"),
+            name: name(service),
             ports,
             encrypted: true,
             traffic: TrafficSettings::default(),
@@ -224,5 +256,40 @@ mod tests {
         let open = plan("books:pg").expect("it has that port");
         assert_eq!(open.admittance, Admittance::Only(vec![grant]));
         assert_eq!((open.encrypted, open.protocol), (true, AppProtocol::Tcp));
+    }
+
+    /// proves: MSH-07
+    #[test]
+    fn callers_are_told_apart_and_refused_where_they_prove_who_they_are() {
+        let topology = MemoryTopology::default();
+        topology.revoke(["web.default".parse().unwrap()].into_iter().collect());
+        let plan = |at: &str, encrypted: bool, neighbour: &str| {
+            declare(&topology);
+            let books = topology.get_service(&name("books")).expect("declared");
+            topology.put_service(Service { encrypted, ..books.clone() });
+            topology.put_service(Service { name: name(neighbour), ..books });
+            let at = Destination::within("default", at).unwrap();
+            let plan = Declared::read(&topology).inbound(&at).expect("it has that port");
+            let neighbours: Vec<String> = plan.neighbours.iter().map(ToString::to_string).collect();
+            (neighbours.join(" "), plan.revoked.names().count())
+        };
+        assert_eq!(plan("books:pg", true, "office/web"), ("default/books".to_owned(), 1));
+        assert_eq!(plan("books:pg", true, "web"), ("default/books default/web".to_owned(), 1));
+        assert_eq!(plan("books", true, "web"), (String::new(), 1), "requests are asked one by one");
+        assert_eq!(plan("books:pg", false, "web"), (String::new(), 0), "nobody proves anything");
+        for number in 0..=NEIGHBOURS_MAX {
+            declare_as(&topology, &format!("s-{number}"));
+        }
+        let many = plan("books:pg", true, "web").0;
+        assert_eq!(many.split(' ').count(), NEIGHBOURS_MAX);
+        topology.put_target(TrafficTarget {
+            name: "t".to_owned(),
+            destination: name("books"),
+            sources: [name("web")].into(),
+            ports: None,
+            rules: None,
+            connections: true,
+        });
+        assert_eq!(plan("books:pg", true, "web"), (String::new(), 1), "grants name who may");
     }
 }

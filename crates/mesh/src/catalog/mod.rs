@@ -28,7 +28,7 @@ pub use split::Problem;
 
 use crate::address::{Endpoint, Placed, WeightedService};
 use crate::announce::Announcements;
-use crate::names::{Destination, ServiceName};
+use crate::names::{Destination, ProxyName, ServiceName};
 use crate::secrets::CertificateBundle;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,8 +40,8 @@ pub enum Change {
     Endpoints(ServiceName),
     /// Something was declared differently that concerns this service.
     Topology(ServiceName),
-    /// The certificate of this service was replaced.
-    Certificate(ServiceName),
+    /// The certificate of proxies of this name was replaced.
+    Certificate(ProxyName),
 }
 
 /// The endpoints a proxy should know, and whether they differ from what it has seen.
@@ -92,7 +92,7 @@ pub trait Catalog: Send + Sync + 'static {
         self.declared().inbound(at)
     }
 
-    fn certificate(&self, service: &ServiceName) -> Option<CertificateBundle>;
+    fn certificate(&self, proxy: &ProxyName) -> Option<CertificateBundle>;
 
     /// Adds a newly connected proxy to the self-announced endpoints of its service. It leaves when
     /// the registration is dropped.

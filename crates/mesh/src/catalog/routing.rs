@@ -14,7 +14,8 @@ use super::split::{Part, Problem, divide};
 use crate::expression;
 use crate::names::{Destination, PortName, ServiceName};
 use crate::topology::{
-    AppProtocol, HttpMatch, MeshTopology, Service, ServicePort, TrafficSplit, TrafficTarget,
+    AppProtocol, HttpMatch, MeshTopology, Revoked, Service, ServicePort, TrafficSplit,
+    TrafficTarget,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -28,6 +29,7 @@ pub struct Declared {
     targets: BTreeMap<ServiceName, Vec<TrafficTarget>>,
     /// By source: the services that look different to it than to those whom no target names.
     named: BTreeMap<ServiceName, BTreeSet<ServiceName>>,
+    revoked: Arc<Revoked>,
     /// All services as those see them.
     to_strangers: OnceLock<Vec<Arc<Seen>>>,
 }
@@ -50,7 +52,14 @@ impl Declared {
             targets.entry(target.destination.clone()).or_default().push(target);
         }
         let named = named(&splits, &targets);
-        Self { services: services.collect(), splits, targets, named, to_strangers: OnceLock::new() }
+        Self {
+            services: services.collect(),
+            splits,
+            targets,
+            named,
+            revoked: topology.revoked(),
+            to_strangers: OnceLock::new(),
+        }
     }
 
     /// Whether some target names it as a source: if not, its plan is that of all others of that sort.
@@ -117,6 +126,15 @@ impl Declared {
 
     pub fn service(&self, name: &ServiceName) -> Option<&Service> {
         self.services.get(name)
+    }
+
+    pub fn services(&self) -> impl Iterator<Item = &ServiceName> {
+        self.services.keys()
+    }
+
+    /// The proxies that are disabled.
+    pub fn revoked(&self) -> &Arc<Revoked> {
+        &self.revoked
     }
 
     pub fn targets_of(&self, service: &ServiceName) -> &[TrafficTarget] {

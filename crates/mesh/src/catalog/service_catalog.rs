@@ -12,7 +12,7 @@ use super::state::State;
 use super::{Catalog, Change, Listing, ProviderStatus, Registration};
 use crate::address::{Endpoint, Placed, WeightedService};
 use crate::announce::{Announcements, Announcer};
-use crate::names::{Destination, ServiceName};
+use crate::names::{Destination, ProxyName, ServiceName};
 use crate::providers::EndpointsProvider;
 use crate::secrets::{CertificateBundle, SecretsProvider};
 use crate::topology::MeshTopology;
@@ -85,10 +85,10 @@ impl ServiceCatalog {
         loops.shutdown().await;
     }
 
-    async fn pass_on(
+    async fn pass_on<T: Ord>(
         self: Arc<Self>,
-        mut heard: Announcements<ServiceName>,
-        change: fn(ServiceName) -> Change,
+        mut heard: Announcements<T>,
+        change: fn(T) -> Change,
     ) {
         loop {
             let names = heard.next().await;
@@ -204,8 +204,8 @@ impl Catalog for ServiceCatalog {
         declared
     }
 
-    fn certificate(&self, service: &ServiceName) -> Option<CertificateBundle> {
-        self.parts.secrets.certificate(service)
+    fn certificate(&self, proxy: &ProxyName) -> Option<CertificateBundle> {
+        self.parts.secrets.certificate(proxy)
     }
 
     fn register_proxy(&self, service: &ServiceName, at: Placed) -> Registration {

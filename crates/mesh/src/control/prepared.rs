@@ -11,6 +11,7 @@ use super::snapshot::{Config, Resources, Snapshot};
 use crate::catalog::{Catalog, Declared, Host, RoutePlan, Seen};
 use crate::envoy::{self, ClusterSettings};
 use crate::names::{Destination, ServiceName};
+use crate::topology::Revoked;
 use crate::xds::{Kind, Resource};
 use bytes::Bytes;
 use orrery_pki::TrustDomain;
@@ -87,7 +88,7 @@ impl Prepared {
         for inbound in &sides.inbound {
             self.put_inbound(&mut snapshot, &key.service, inbound, origin);
         }
-        for secret in origin.catalog.certificate(&key.service).iter().flat_map(envoy::secrets) {
+        for secret in origin.catalog.certificate(&key.name).iter().flat_map(envoy::secrets) {
             snapshot.put(Kind::Secret, Arc::new(secret));
         }
         snapshot
@@ -197,7 +198,9 @@ fn cached(
 /// As the destination was declared, whoever calls.
 fn settings(declared: &Declared, at: &Destination) -> ClusterSettings {
     let Some(service) = declared.service(&at.service) else { return ClusterSettings::default() };
+    let revoked = declared.revoked().only(&at.service);
     ClusterSettings {
+        revoked: if service.encrypted { revoked } else { Revoked::default() },
         encrypted: service.encrypted,
         caller: None,
         protocol: declared.protocol(at).unwrap_or_default(),

@@ -1,11 +1,13 @@
 //! Where a proxy stands.
-use crate::names::{Destination, PortName, ServiceName};
+use crate::names::{Destination, PortName, ProxyName, ServiceName};
 use std::net::SocketAddr;
 
 /// Proxies with the same key get the same, and share it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GroupKey {
     pub service: ServiceName,
+    /// What their certificates call them.
+    pub name: ProxyName,
     /// `None` for streams that ask for endpoints only: they need no config.
     pub sides: Option<Sides>,
 }

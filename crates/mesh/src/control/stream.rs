@@ -5,7 +5,7 @@ use super::snapshot::Snapshot;
 use super::{Control, ProxyKey, ProxyStatus, StreamId};
 use crate::address::Placed;
 use crate::catalog::Registration;
-use crate::names::{Destination, ServiceName};
+use crate::names::{Destination, ProxyName, ServiceName};
 use crate::xds::{Kind, Mailbox, Pending, Protocol, Push, Request, Resource, Session, View};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -18,6 +18,8 @@ use tokio::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Admission {
     pub service: ServiceName,
+    /// As it proved who it is: those it shows to other proxies say the same.
+    pub name: ProxyName,
     /// As the proxy calls itself.
     pub instance: String,
     pub address: Option<SocketAddr>,
@@ -74,7 +76,11 @@ impl StreamHandle {
         permit: OwnedSemaphorePermit,
     ) -> Self {
         let mailbox = Arc::new(Mailbox::default());
-        let key = GroupKey { service: admission.service.clone(), sides: admission.sides.clone() };
+        let key = GroupKey {
+            service: admission.service.clone(),
+            name: admission.name.clone(),
+            sides: admission.sides.clone(),
+        };
         let group = control.groups.join(control.origin(), key, id, &mailbox);
         let endpoints = admission.endpoints.iter().cloned();
         let registrations = endpoints

@@ -1,7 +1,7 @@
 use super::*;
 use crate::address::Endpoint;
 use crate::catalog::{CatalogParts, ServiceCatalog};
-use crate::names::{Destination, ServiceName};
+use crate::names::{Destination, ProxyName, ServiceName};
 use crate::providers::MemoryProvider;
 use crate::secrets::MemorySecrets;
 use crate::topology::{
@@ -55,6 +55,7 @@ impl World {
     fn try_join(&self, outbound: Option<u16>) -> Result<StreamHandle, Full> {
         self.control.join(Admission {
             service: name("web"),
+            name: ProxyName::of(&name("web")),
             instance: "web-1".to_owned(),
             address: None,
             protocol: Protocol::StateOfTheWorld,
@@ -66,6 +67,7 @@ impl World {
     fn join_with(&self, sides: Sides) -> StreamHandle {
         let joined = self.control.join(Admission {
             service: name("web"),
+            name: ProxyName::of(&name("web")),
             instance: "web-2".to_owned(),
             address: None,
             protocol: Protocol::StateOfTheWorld,
@@ -276,12 +278,12 @@ async fn a_rotated_certificate_goes_out_to_the_proxies_of_its_service_only() {
         private_key: key.to_owned(),
         roots: "roots".to_owned(),
     };
-    world.secrets.set(&name("web"), bundle("first"));
+    world.secrets.set(&ProxyName::of(&name("web")), bundle("first"));
     let first = pushed(&stream).await;
     assert_eq!((first.kind, first.resources.len()), (Kind::Secret, 2));
     acknowledge(&stream, &first, &names);
-    world.secrets.set(&name("books"), bundle("of others"));
-    world.secrets.set(&name("web"), bundle("second"));
+    world.secrets.set(&ProxyName::of(&name("books")), bundle("of others"));
+    world.secrets.set(&ProxyName::of(&name("web")), bundle("second"));
     let second = pushed(&stream).await;
     assert_eq!(second.resources.len(), 1, "the roots did not change");
     assert_ne!(second.resources[0].version, first.resources[0].version);
@@ -386,3 +388,4 @@ async fn one_route_configuration_is_shared_by_all_proxies_of_a_service() {
 }
 
 mod config;
+mod revoked;

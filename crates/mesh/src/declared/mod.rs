@@ -7,10 +7,12 @@
 //! One pure function over everything that was declared. It knows the kinds; the topology that comes
 //! out of it knows names only.
 mod identities;
+mod revoked;
 mod services;
 mod splits;
 mod targets;
 
+pub use revoked::revoked;
 pub use services::validate as validate_service;
 
 use crate::names::ServiceName;

@@ -1,7 +1,7 @@
 //! A port of a service as a cluster whose endpoints come on the same stream.
 use super::{duration, from_ads, number, tls};
 use crate::names::{Destination, ServiceName};
-use crate::topology::{AppProtocol, HealthCheck, TrafficSettings};
+use crate::topology::{AppProtocol, HealthCheck, Revoked, TrafficSettings};
 use crate::xds::{Kind, Resource};
 use envoy_types::pb::envoy::config::cluster::v3 as cluster;
 use envoy_types::pb::envoy::config::core::v3 as core;
@@ -26,6 +26,8 @@ pub struct ClusterSettings {
     pub encrypted: bool,
     /// Who calls, where that is told apart before the handshake.
     pub caller: Option<ServiceName>,
+    /// Which of its proxies are disabled.
+    pub revoked: Revoked,
     pub protocol: AppProtocol,
     pub traffic: TrafficSettings,
 }
@@ -69,9 +71,10 @@ pub fn cluster(
             .map(|check| health_check(check, settings.protocol, &destination.service))
             .collect(),
         typed_extension_protocol_options: protocol_options(settings.protocol),
-        transport_socket: settings
-            .encrypted
-            .then(|| tls::upstream(trust_domain, &destination.service, settings.caller.as_ref())),
+        transport_socket: settings.encrypted.then(|| {
+            let caller = settings.caller.as_ref();
+            tls::upstream(trust_domain, &destination.service, caller, &settings.revoked)
+        }),
         // An endpoint that left the list is gone, whatever a health check thought of it.
         ignore_health_on_host_removal: true,
         ..Default::default()

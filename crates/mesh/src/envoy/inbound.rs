@@ -1,7 +1,7 @@
 //! The side of a proxy that faces callers: who they are, whether they may, and on to the instance.
 use super::clusters::protocol_options;
 use super::connections::{self, network_filter, pass_on};
-use super::tls::{downstream, spoken_name};
+use super::tls::{all_but_revoked, downstream, proxies_of, spoken_name};
 use super::{LOCAL, address, duration, listeners, rbac};
 use crate::catalog::{Admittance, Grant, InboundPlan};
 use crate::names::{PortName, ServiceName};
@@ -39,7 +39,7 @@ pub fn inbound_listener(
     let (filter_chains, listener_filters) = match plan.protocol {
         AppProtocol::Http | AppProtocol::Http2 => {
             let filters = vec![requests(&name, port, plan, trust_domain)];
-            let transport_socket = plan.encrypted.then(|| downstream(trust_domain, None));
+            let transport_socket = plan.encrypted.then(|| downstream(Vec::new()));
             let chain = FilterChain { filters, transport_socket, ..Default::default() };
             (vec![chain], Vec::new())
         }
@@ -69,7 +69,7 @@ fn requests(
     plan: &InboundPlan,
     trust_domain: Option<&TrustDomain>,
 ) -> listener::Filter {
-    let rules = Some(rbac::rules(&plan.admittance, trust_domain));
+    let rules = Some(rbac::rules(&plan.admittance, trust_domain, &plan.revoked));
     let guard = pack_any(RequestRbac { rules, ..Default::default() });
     let filter = listeners::http_filter("envoy.filters.http.rbac", guard);
     let routes = route::RouteConfiguration {
@@ -89,45 +89,65 @@ fn connections(
     plan: &InboundPlan,
     trust_domain: Option<&TrustDomain>,
 ) -> Vec<FilterChain> {
-    let pass_to = |cluster: String| pass_on(name, ClusterSpecifier::Cluster(cluster), None);
-    let encrypted = || plan.encrypted.then(|| downstream(trust_domain, None));
     let callers: BTreeSet<&ServiceName> = match &plan.admittance {
-        Admittance::Anyone => {
-            let filters = vec![pass_to(of_port(LOCAL, port))];
-            let transport_socket = encrypted();
-            return vec![FilterChain { filters, transport_socket, ..Default::default() }];
-        }
+        Admittance::Anyone => plan.neighbours.iter().collect(),
         Admittance::Only(grants) => {
             let proven = grants.iter().filter(|_| plan.encrypted);
             proven.flat_map(|grant| &grant.sources).collect()
         }
     };
-    if callers.is_empty() {
-        let filters = vec![pass_to(NOBODY.to_owned())];
-        let transport_socket = encrypted();
-        return vec![FilterChain { filters, transport_socket, ..Default::default() }];
-    }
     let chain = |caller: &ServiceName| FilterChain {
         name: caller.to_string(),
         filter_chain_match: Some(listener::FilterChainMatch {
             server_names: vec![spoken_name(caller)],
             ..Default::default()
         }),
-        filters: vec![guard(name, caller, trust_domain), pass_to(of_port(LOCAL, port))],
-        transport_socket: Some(downstream(trust_domain, Some(caller))),
+        filters: vec![guard(name, caller, plan, trust_domain), pass_to(name, of_port(LOCAL, port))],
+        transport_socket: Some(downstream(vec![proxies_of(caller, trust_domain, &plan.revoked)])),
         ..Default::default()
     };
-    callers.into_iter().map(chain).collect()
+    let others = match &plan.admittance {
+        Admittance::Anyone => Some(strangers(name, port, plan)),
+        Admittance::Only(_) if callers.is_empty() => Some(nobody(name, plan)),
+        Admittance::Only(_) => None,
+    };
+    callers.into_iter().map(chain).chain(others).collect()
+}
+
+/// For everybody without a chain of their own: they share one, and lose their connections together when another
+/// proxy is disabled.
+fn strangers(name: &str, port: Option<&PortName>, plan: &InboundPlan) -> FilterChain {
+    let Some(names) = all_but_revoked(&plan.revoked) else { return nobody(name, plan) };
+    FilterChain {
+        filters: vec![pass_to(name, of_port(LOCAL, port))],
+        transport_socket: plan.encrypted.then(|| downstream(names)),
+        ..Default::default()
+    }
+}
+
+fn nobody(name: &str, plan: &InboundPlan) -> FilterChain {
+    FilterChain {
+        filters: vec![pass_to(name, NOBODY.to_owned())],
+        transport_socket: plan.encrypted.then(|| downstream(Vec::new())),
+        ..Default::default()
+    }
+}
+
+fn pass_to(name: &str, cluster: String) -> listener::Filter {
+    pass_on(name, ClusterSpecifier::Cluster(cluster), None)
 }
 
 /// Lets one caller through, whom the handshake has proven already.
-fn guard(name: &str, caller: &ServiceName, trust_domain: Option<&TrustDomain>) -> listener::Filter {
+fn guard(
+    name: &str,
+    caller: &ServiceName,
+    plan: &InboundPlan,
+    trust_domain: Option<&TrustDomain>,
+) -> listener::Filter {
     let grant = Grant { sources: [caller.clone()].into(), rules: None };
-    let guard = ConnectionRbac {
-        rules: Some(rbac::rules(&Admittance::Only(vec![grant]), trust_domain)),
-        stat_prefix: name.to_owned(),
-        ..Default::default()
-    };
+    let rules = rbac::rules(&Admittance::Only(vec![grant]), trust_domain, &plan.revoked);
+    let guard =
+        ConnectionRbac { rules: Some(rules), stat_prefix: name.to_owned(), ..Default::default() };
     network_filter("envoy.filters.network.rbac", pack_any(guard))
 }
 
@@ -182,3 +202,6 @@ fn everything_to(cluster: &str) -> route::VirtualHost {
         ..Default::default()
     }
 }
+
+#[cfg(test)]
+mod tests;

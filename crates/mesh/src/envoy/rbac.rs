@@ -1,20 +1,29 @@
 //! Who may, in the words of the filters that ask.
 use super::regex_string;
 use super::routes::header_matchers;
-use super::tls::identity_regex;
+use super::tls::{self, identity_regex};
 use crate::catalog::{Admittance, Grant};
-use crate::topology::HttpMatch;
+use crate::names::ProxyName;
+use crate::topology::{HttpMatch, Revoked};
 use envoy_types::pb::envoy::config::rbac::v3 as rbac;
 use envoy_types::pb::envoy::r#type::matcher::v3 as matcher;
+use matcher::string_matcher::MatchPattern;
 use orrery_pki::TrustDomain;
 use rbac::principal::Identifier;
 
 /// All grants are one policy, because several would be a map, and a map has no order: the same
 /// rules must always be the same bytes. Without any policy the filter lets nobody through.
-pub fn rules(admittance: &Admittance, trust_domain: Option<&TrustDomain>) -> rbac::Rbac {
+pub fn rules(
+    admittance: &Admittance,
+    trust_domain: Option<&TrustDomain>,
+    revoked: &Revoked,
+) -> rbac::Rbac {
     let principals: Vec<rbac::Principal> = match admittance {
-        Admittance::Anyone => vec![principal(Identifier::Any(true))],
-        Admittance::Only(grants) => grants.iter().map(|one| grant(one, trust_domain)).collect(),
+        Admittance::Anyone if revoked.is_empty() => vec![principal(Identifier::Any(true))],
+        Admittance::Anyone => vec![all_but(revoked)],
+        Admittance::Only(grants) => {
+            grants.iter().map(|one| grant(one, trust_domain, revoked)).collect()
+        }
     };
     let policy = rbac::Policy {
         permissions: vec![rbac::Permission { rule: Some(rbac::permission::Rule::Any(true)) }],
@@ -29,13 +38,24 @@ pub fn rules(admittance: &Admittance, trust_domain: Option<&TrustDomain>) -> rba
     }
 }
 
-fn grant(grant: &Grant, trust_domain: Option<&TrustDomain>) -> rbac::Principal {
-    let sources = grant.sources.iter().map(|source| {
-        let name = regex_string(identity_regex(trust_domain, source));
-        principal(Identifier::Authenticated(rbac::principal::Authenticated {
-            principal_name: Some(name),
-        }))
-    });
+/// In whichever trust domain: so does the server.
+fn all_but(revoked: &Revoked) -> rbac::Principal {
+    let ending = |proxy: &ProxyName| matcher::StringMatcher {
+        match_pattern: Some(MatchPattern::Suffix(format!("/{}", tls::path(proxy)))),
+        ..Default::default()
+    };
+    let names = revoked.names().map(|proxy| proven(ending(proxy)));
+    principal(Identifier::NotId(Box::new(any_of(names.collect()))))
+}
+
+fn proven(name: matcher::StringMatcher) -> rbac::Principal {
+    let authenticated = rbac::principal::Authenticated { principal_name: Some(name) };
+    principal(Identifier::Authenticated(authenticated))
+}
+
+fn grant(grant: &Grant, trust_domain: Option<&TrustDomain>, revoked: &Revoked) -> rbac::Principal {
+    let regex = |source| regex_string(identity_regex(trust_domain, source, revoked));
+    let sources = grant.sources.iter().map(|source| proven(regex(source)));
     let sources = any_of(sources.collect());
     match &grant.rules {
         None => sources,

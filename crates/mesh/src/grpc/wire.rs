@@ -92,13 +92,15 @@ pub fn admission(
     endpoints_only: bool,
 ) -> Result<Admission, Status> {
     let claimed = node.map(|node| node.cluster.as_str()).unwrap_or_default();
-    let service = admit(peer, claimed, options.trust_domain.as_ref()).map_err(refused)?;
+    let name = admit(peer, claimed, options.trust_domain.as_ref()).map_err(refused)?;
+    let service = name.service();
     let instance = node.map(|node| node.id.as_str()).unwrap_or_default();
     let said = node::read(node, service.project()).map_err(Status::invalid_argument)?;
     let sides = (!endpoints_only).then(|| said.sides(options.outbound));
     let ip = peer.address.map(|address| address.ip());
     Ok(Admission {
         service,
+        name,
         instance: instance.chars().take(INSTANCE_CHARS_MAX).collect(),
         address: peer.address,
         protocol,

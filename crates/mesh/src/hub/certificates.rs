@@ -1,6 +1,6 @@
-//! Certificates for the proxies of services, issued when first needed and replaced in good time.
+//! Certificates for proxies, issued when first needed and replaced in good time.
 use crate::announce::{Announcements, Announcer};
-use crate::names::ServiceName;
+use crate::names::ProxyName;
 use crate::secrets::{CertificateBundle, SecretsProvider};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -23,10 +23,10 @@ pub struct IssuedCertificate {
     pub lifetime: Duration,
 }
 
-/// Issues certificates in the name of a service.
+/// Issues certificates in the names of proxies.
 pub trait Issuer: Send + Sync + 'static {
-    /// For proxies of this service. The error says why there is none.
-    fn issue(&self, service: &ServiceName) -> Result<IssuedCertificate, String>;
+    /// For proxies of this name. The error says why there is none.
+    fn issue(&self, proxy: &ProxyName) -> Result<IssuedCertificate, String>;
 
     /// Woken when the roots change, so that all certificates are replaced at once. `None` where they
     /// never do.
@@ -45,10 +45,10 @@ struct Held {
 /// See the module.
 pub struct IssuedSecrets {
     issuer: Arc<dyn Issuer>,
-    held: Mutex<BTreeMap<ServiceName, Held>>,
+    held: Mutex<BTreeMap<ProxyName, Held>>,
     /// Something was issued, so the next renewal may be another.
     issued: Notify,
-    announcer: Announcer<ServiceName>,
+    announcer: Announcer<ProxyName>,
 }
 
 impl IssuedSecrets {
@@ -84,14 +84,14 @@ impl IssuedSecrets {
         let due: Vec<_> =
             held.iter().filter(|(_, one)| is_due(one)).map(|(name, _)| name.clone()).collect();
         let mut replaced = Vec::new();
-        for service in due {
-            match self.issue(&service) {
+        for proxy in due {
+            match self.issue(&proxy) {
                 Some(fresh) => {
-                    held.insert(service.clone(), fresh);
-                    replaced.push(service);
+                    held.insert(proxy.clone(), fresh);
+                    replaced.push(proxy);
                 }
                 None => {
-                    if let Some(one) = held.get_mut(&service) {
+                    if let Some(one) = held.get_mut(&proxy) {
                         one.renew_at = Instant::now() + RETRY;
                     }
                 }
@@ -101,15 +101,15 @@ impl IssuedSecrets {
         self.announcer.announce(replaced);
     }
 
-    fn issue(&self, service: &ServiceName) -> Option<Held> {
-        match self.issuer.issue(service) {
+    fn issue(&self, proxy: &ProxyName) -> Option<Held> {
+        match self.issuer.issue(proxy) {
             Ok(issued) => {
                 let part = RENEW_AT + JITTER * rand::random::<f64>();
                 let renew_at = Instant::now() + issued.lifetime.mul_f64(part);
                 Some(Held { bundle: issued.bundle, renew_at, was_asked_for: false })
             }
             Err(reason) => {
-                tracing::warn!(%service, reason, "cannot issue a certificate for a proxy");
+                tracing::warn!(%proxy, reason, "cannot issue a certificate for a proxy");
                 None
             }
         }
@@ -117,18 +117,18 @@ impl IssuedSecrets {
 }
 
 impl SecretsProvider for IssuedSecrets {
-    fn certificate(&self, service: &ServiceName) -> Option<CertificateBundle> {
+    fn certificate(&self, proxy: &ProxyName) -> Option<CertificateBundle> {
         let mut held = self.held.lock();
-        if !held.contains_key(service) {
-            held.insert(service.clone(), self.issue(service)?);
+        if !held.contains_key(proxy) {
+            held.insert(proxy.clone(), self.issue(proxy)?);
             self.issued.notify_one();
         }
-        let one = held.get_mut(service)?;
+        let one = held.get_mut(proxy)?;
         one.was_asked_for = true;
         Some(one.bundle.clone())
     }
 
-    fn announcements(&self) -> Announcements<ServiceName> {
+    fn announcements(&self) -> Announcements<ProxyName> {
         self.announcer.listen()
     }
 }
@@ -159,13 +159,13 @@ mod tests {
     }
 
     impl Issuer for Counting {
-        fn issue(&self, service: &ServiceName) -> Result<IssuedCertificate, String> {
-            if service.name() == "nobody" {
+        fn issue(&self, proxy: &ProxyName) -> Result<IssuedCertificate, String> {
+            if proxy.as_str() == "nobody" {
                 return Err("not this one".to_owned());
             }
             let number = self.count.fetch_add(1, Ordering::Relaxed);
             let bundle = CertificateBundle {
-                certificate_chain: format!("{service} {number}"),
+                certificate_chain: format!("{proxy} {number}"),
                 private_key: String::new(),
                 roots: String::new(),
             };
@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    fn name(text: &str) -> ServiceName {
+    fn name(text: &str) -> ProxyName {
         text.parse().unwrap()
     }
 
@@ -188,15 +188,15 @@ mod tests {
         let stop = CancellationToken::new();
         let renewing = tokio::spawn(secrets.clone().renew(stop.clone()));
         let chain = || secrets.certificate(&name("books")).map(|one| one.certificate_chain);
-        assert_eq!(chain().as_deref(), Some("default/books 0"));
-        assert_eq!(chain().as_deref(), Some("default/books 0"), "the same until it is renewed");
+        assert_eq!(chain().as_deref(), Some("books 0"));
+        assert_eq!(chain().as_deref(), Some("books 0"), "the same until it is renewed");
         assert!(secrets.certificate(&name("nobody")).is_none());
         let mut heard = secrets.announcements();
         let started = Instant::now();
         assert!(heard.next().await.contains(&name("books")));
         let waited = started.elapsed();
         assert!(Duration::from_secs(60) <= waited && waited <= Duration::from_secs(71));
-        assert_eq!(chain().as_deref(), Some("default/books 1"));
+        assert_eq!(chain().as_deref(), Some("books 1"));
         issuer.rotated.notify_one();
         assert!(heard.next().await.contains(&name("books")));
         assert_eq!(issuer.count.load(Ordering::Relaxed), 3);

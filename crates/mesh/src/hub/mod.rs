@@ -2,7 +2,7 @@
 //! are connected here, and what they say written back.
 //!
 //! ```text
-//!   MeshService, TrafficSplit, ... ─reflectors─> Topologist ─> MemoryTopology ─┐
+//!   MeshService, Revocation, ... ──reflectors─> Topologist ─> MemoryTopology ─┐
 //!   WorkloadInstance, Node ────────reflectors─> FleetProvider ─────────────────┼─> catalog ─> control
 //!   Proxy (of other servers) ──────reflector──> AnnouncedProvider ─────────────┘                │
 //!   Proxy (ours) <────────────── ProxyWriter <──────────────────────────────────────────────────┘

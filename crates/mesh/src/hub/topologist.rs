@@ -72,6 +72,8 @@ impl Topologist {
         let mut declared = self.views.declarations();
         self.sources.iter().for_each(|source| declared.add(&source.declarations()));
         let reading = declared.read();
+        // First, so that whatever is newly declared is closed to them from the beginning.
+        self.topology.revoke(self.views.revoked());
         self.topology.replace(reading.services, reading.splits, reading.targets);
         self.findings.send_if_modified(|findings| {
             let is_new = *findings != reading.findings;

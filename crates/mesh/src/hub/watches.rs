@@ -1,7 +1,9 @@
 //! What is watched in the hub.
-use crate::declared::Declarations;
+use crate::declared::{self, Declarations};
+use crate::topology::Revoked;
 use orrery_hub::{Error, Hub, ObjectName};
 use orrery_proto::apps::v1::WorkloadInstance;
+use orrery_proto::core::v1::Revocation;
 use orrery_proto::infra::v1::Node;
 use orrery_proto::mesh::v1::{MeshService, Proxy};
 use orrery_proto::smi::access::v1alpha4::{IdentityBinding, TrafficTarget};
@@ -24,6 +26,7 @@ pub struct Watches {
     http_routes: Reflector<HttpRouteGroup>,
     tcp_routes: Reflector<TcpRoute>,
     udp_routes: Reflector<UdpRoute>,
+    revocations: Reflector<Revocation>,
     changed: Arc<Notify>,
 }
 
@@ -40,6 +43,7 @@ pub struct Views {
     http_routes: Arc<View<HttpRouteGroup>>,
     tcp_routes: Arc<View<TcpRoute>>,
     pub udp_routes: Arc<View<UdpRoute>>,
+    revocations: Arc<View<Revocation>>,
 }
 
 /// The key of the indexes: a name within a project.
@@ -73,6 +77,7 @@ impl Watches {
             http_routes: Reflector::new(hub.resources()?),
             tcp_routes: Reflector::new(hub.resources()?),
             udp_routes: Reflector::new(hub.resources()?),
+            revocations: Reflector::new(hub.resources()?),
             changed: Arc::new(Notify::new()),
         };
         let changed = watches.changed.clone();
@@ -83,6 +88,7 @@ impl Watches {
         wake(&mut watches.http_routes, &changed);
         wake(&mut watches.tcp_routes, &changed);
         wake(&mut watches.udp_routes, &changed);
+        wake(&mut watches.revocations, &changed);
         Ok(watches)
     }
 
@@ -96,6 +102,7 @@ impl Watches {
             http_routes: self.http_routes.view(),
             tcp_routes: self.tcp_routes.view(),
             udp_routes: self.udp_routes.view(),
+            revocations: self.revocations.view(),
         }
     }
 
@@ -116,6 +123,7 @@ impl Watches {
             self.http_routes.synced(),
             self.tcp_routes.synced(),
             self.udp_routes.synced(),
+            self.revocations.synced(),
         ]
     }
 
@@ -130,11 +138,18 @@ impl Watches {
         tasks.spawn("mesh-bindings", OnEnd::StopAll, self.bindings.run(stop.clone()));
         tasks.spawn("mesh-http-routes", OnEnd::StopAll, self.http_routes.run(stop.clone()));
         tasks.spawn("mesh-tcp-routes", OnEnd::StopAll, self.tcp_routes.run(stop.clone()));
-        tasks.spawn("mesh-udp-routes", OnEnd::StopAll, self.udp_routes.run(stop));
+        tasks.spawn("mesh-udp-routes", OnEnd::StopAll, self.udp_routes.run(stop.clone()));
+        tasks.spawn("mesh-revocations", OnEnd::StopAll, self.revocations.run(stop));
     }
 }
 
 impl Views {
+    /// The proxies that are disabled.
+    pub fn revoked(&self) -> Revoked {
+        let all = self.revocations.all();
+        all.into_iter().filter_map(|(_, one)| declared::revoked(&one)).collect()
+    }
+
     pub fn declarations(&self) -> Declarations {
         fn all<T>(view: &View<T>) -> std::collections::BTreeMap<ObjectName, Arc<T>> {
             view.all().into_iter().collect()

@@ -1,35 +1,35 @@
 //! Certificates that live in memory and can be rotated at any time.
 use super::{CertificateBundle, SecretsProvider};
 use crate::announce::{Announcements, Announcer};
-use crate::names::ServiceName;
+use crate::names::ProxyName;
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 
 /// Whoever issues certificates writes here; tests do too.
 #[derive(Default)]
 pub struct MemorySecrets {
-    bundles: RwLock<BTreeMap<ServiceName, CertificateBundle>>,
-    announcer: Announcer<ServiceName>,
+    bundles: RwLock<BTreeMap<ProxyName, CertificateBundle>>,
+    announcer: Announcer<ProxyName>,
 }
 
 impl MemorySecrets {
-    pub fn set(&self, service: &ServiceName, bundle: CertificateBundle) {
-        let old = self.bundles.write().insert(service.clone(), bundle.clone());
-        self.announcer.announce((old != Some(bundle)).then(|| service.clone()));
+    pub fn set(&self, proxy: &ProxyName, bundle: CertificateBundle) {
+        let old = self.bundles.write().insert(proxy.clone(), bundle.clone());
+        self.announcer.announce((old != Some(bundle)).then(|| proxy.clone()));
     }
 
-    pub fn remove(&self, service: &ServiceName) {
-        let old = self.bundles.write().remove(service);
-        self.announcer.announce(old.map(|_| service.clone()));
+    pub fn remove(&self, proxy: &ProxyName) {
+        let old = self.bundles.write().remove(proxy);
+        self.announcer.announce(old.map(|_| proxy.clone()));
     }
 }
 
 impl SecretsProvider for MemorySecrets {
-    fn certificate(&self, service: &ServiceName) -> Option<CertificateBundle> {
-        self.bundles.read().get(service).cloned()
+    fn certificate(&self, proxy: &ProxyName) -> Option<CertificateBundle> {
+        self.bundles.read().get(proxy).cloned()
     }
 
-    fn announcements(&self) -> Announcements<ServiceName> {
+    fn announcements(&self) -> Announcements<ProxyName> {
         self.announcer.listen()
     }
 }

@@ -4,10 +4,10 @@ mod memory;
 pub use memory::MemorySecrets;
 
 use crate::announce::Announcements;
-use crate::names::ServiceName;
+use crate::names::ProxyName;
 use std::fmt;
 
-/// What a proxy needs to prove which service it fronts and to check its peers. PEM throughout.
+/// What a proxy needs to prove who it is and to check its peers. PEM throughout.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CertificateBundle {
     pub certificate_chain: String,
@@ -25,11 +25,11 @@ impl fmt::Debug for CertificateBundle {
     }
 }
 
-/// Keeps a current certificate for every service that has one.
+/// Keeps a current certificate for every name of proxies that has one.
 pub trait SecretsProvider: Send + Sync + 'static {
-    /// `None` where a service has no certificate (yet).
-    fn certificate(&self, service: &ServiceName) -> Option<CertificateBundle>;
+    /// `None` where proxies of that name have no certificate (yet).
+    fn certificate(&self, proxy: &ProxyName) -> Option<CertificateBundle>;
 
-    /// Names each service whose certificate was replaced.
-    fn announcements(&self) -> Announcements<ServiceName>;
+    /// Names those whose certificate was replaced.
+    fn announcements(&self) -> Announcements<ProxyName>;
 }

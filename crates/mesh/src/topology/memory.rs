@@ -1,9 +1,10 @@
 //! A topology that lives in memory and can be changed at any time.
-use super::{MeshTopology, Service, TrafficSplit, TrafficTarget};
+use super::{MeshTopology, Revoked, Service, TrafficSplit, TrafficTarget};
 use crate::announce::{Announcements, Announcer};
 use crate::names::ServiceName;
 use parking_lot::RwLock;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Splits and targets are unique by project and name, as the resources they come from.
 type Key = (String, String);
@@ -40,6 +41,7 @@ impl State {
 #[derive(Default)]
 pub struct MemoryTopology {
     state: RwLock<State>,
+    revoked: RwLock<Arc<Revoked>>,
     announcer: Announcer<ServiceName>,
 }
 
@@ -68,6 +70,15 @@ impl MemoryTopology {
             *state = next;
             changed
         };
+        self.announcer.announce(changed);
+    }
+
+    /// All proxies that are disabled.
+    pub fn revoke(&self, all: Revoked) {
+        let mut revoked = self.revoked.write();
+        let changed = revoked.differences(&all);
+        *revoked = Arc::new(all);
+        drop(revoked);
         self.announcer.announce(changed);
     }
 
@@ -127,6 +138,10 @@ impl MeshTopology for MemoryTopology {
         self.state.read().targets.values().cloned().collect()
     }
 
+    fn revoked(&self) -> Arc<Revoked> {
+        Arc::clone(&self.revoked.read())
+    }
+
     fn announcements(&self) -> Announcements<ServiceName> {
         self.announcer.listen()
     }
@@ -173,6 +188,24 @@ mod tests {
         topology.remove_service(&name("never-there"));
         assert_eq!(heard.take(), BTreeSet::from([name("a")]));
         assert!(topology.list_services().is_empty());
+    }
+
+    #[test]
+    fn proxies_that_are_disabled_name_their_services() {
+        let topology = MemoryTopology::default();
+        let mut heard = topology.announcements();
+        let revoke = |names: &[&str]| {
+            topology.revoke(names.iter().map(|name| name.parse().unwrap()).collect());
+        };
+        revoke(&["a.default", "b.default"]);
+        assert_eq!(heard.take(), BTreeSet::from([name("a"), name("b")]));
+        topology.replace(vec![mk_service("a")], Vec::new(), Vec::new());
+        assert_eq!(heard.take(), BTreeSet::from([name("a")]));
+        assert_eq!(topology.revoked().names().count(), 2, "what is declared changes nothing of it");
+        revoke(&["a.default"]);
+        assert_eq!(heard.take(), BTreeSet::from([name("b")]));
+        revoke(&["a.default"]);
+        assert!(heard.take().is_empty());
     }
 
     #[test]

@@ -3,12 +3,15 @@
 //! This module knows names and nothing else. It has no idea of addresses, of endpoints, of proxies
 //! or of clouds; a test over its source holds it to that.
 mod memory;
+mod revoked;
 
 pub use memory::MemoryTopology;
+pub use revoked::Revoked;
 
 use crate::announce::Announcements;
 use crate::names::{Destination, PortName, ServiceName};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The topology of the whole mesh, wherever it is stored.
@@ -24,7 +27,10 @@ pub trait MeshTopology: Send + Sync + 'static {
 
     fn list_traffic_targets(&self) -> Vec<TrafficTarget>;
 
-    /// Names each service whose declaration, splits or policies changed.
+    /// The proxies that are disabled.
+    fn revoked(&self) -> Arc<Revoked>;
+
+    /// Names each service whose declaration, splits or policies changed, or of which other proxies are disabled.
     fn announcements(&self) -> Announcements<ServiceName>;
 }
 

@@ -15,6 +15,7 @@ pub struct Nack {
 /// How far a client has followed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
+    /// With what it brought along from an earlier stream.
     pub sent: Option<u64>,
     pub acked: Option<u64>,
     /// Until something newer is accepted.

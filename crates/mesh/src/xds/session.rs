@@ -179,13 +179,16 @@ impl Session {
         }
     }
 
+    /// Kinds that the client asks nothing of are left out: it never has to acknowledge any of them. One that comes back
+    /// to a stream asks so for endpoints, where the last cluster that had some went before.
     pub fn status(&self, view: &dyn View) -> Vec<KindStatus> {
         let status = |(kind, subscription): (&Kind, &Subscription)| KindStatus {
             kind: *kind,
             wanted: subscription.wanted(view),
             progress: subscription.progress().clone(),
         };
-        self.subscriptions.iter().map(status).collect()
+        let asked = self.subscriptions.iter().filter(|(_, one)| !one.is_idle());
+        asked.map(status).collect()
     }
 
     fn next_in_order(&mut self, view: &dyn View, now: Instant) -> Option<Push> {

@@ -87,6 +87,11 @@ impl Subscription {
         self.is_outstanding
     }
 
+    /// The client asks for nothing, and was sent nothing.
+    pub fn is_idle(&self) -> bool {
+        !self.wildcard && self.names.is_empty() && self.progress.sent.is_none()
+    }
+
     /// Nothing to send, nothing unanswered, nothing refused.
     pub fn is_settled(&self) -> bool {
         let is_clean = self.dirty == Dirty::Nothing && self.again.is_empty() && !self.must_answer;

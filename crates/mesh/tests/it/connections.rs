@@ -19,17 +19,17 @@ const SAMPLES: usize = 200;
 /// What a connection that is passed on takes at most; one that is closed takes nothing.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-fn anywhere() -> SocketAddr {
+pub fn anywhere() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()
 }
 
 /// What comes back of a word, with the greeting before it; `None` if the connection is closed.
-async fn talk<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> Option<String> {
+pub async fn talk<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> Option<String> {
     talk_on(&mut stream).await
 }
 
 /// The same, and the connection stays open.
-async fn talk_on<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> Option<String> {
+pub async fn talk_on<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> Option<String> {
     let talking = async {
         stream.write_all(b"hello").await.ok()?;
         let mut heard = Vec::new();

@@ -8,7 +8,7 @@ use orrery_mesh::catalog::{Catalog as _, CatalogParts, ServiceCatalog};
 use orrery_mesh::control::{Control, Options, ProxyStatus};
 use orrery_mesh::envoy::{Bootstrap, Mode, PortBootstrap, TlsPaths};
 use orrery_mesh::grpc::{AggregatedService, EndpointService};
-use orrery_mesh::names::ServiceName;
+use orrery_mesh::names::{ProxyName, ServiceName};
 use orrery_mesh::providers::MemoryProvider;
 use orrery_mesh::secrets::{CertificateBundle, MemorySecrets};
 use orrery_mesh::topology::{
@@ -135,14 +135,9 @@ impl Mesh {
 
     /// Gives the proxies of a service a fresh certificate, and returns it.
     pub fn certify(&self, service: &str) -> Issued {
-        let service = name(service);
-        let issued = self.issue(Role::Proxy, &format!("{}.{}", service.name(), service.project()));
-        let bundle = CertificateBundle {
-            certificate_chain: issued.certificate_pem().to_owned(),
-            private_key: issued.key_pem().to_owned(),
-            roots: issued.root_pem().to_owned(),
-        };
-        self.secrets.set(&service, bundle);
+        let proxy = ProxyName::of(&name(service));
+        let issued = self.issue(Role::Proxy, proxy.as_str());
+        self.secrets.set(&proxy, bundle(&issued));
         issued
     }
 
@@ -183,18 +178,24 @@ impl Mesh {
             providers: vec![self.provider.clone()],
             secrets: self.secrets.clone(),
         });
-        let options = Options {
-            trust_domain: Some(TRUST_DOMAIN.parse().expect("a domain")),
-            // On a busy machine an Envoy takes its time.
-            warming_max: Duration::from_secs(60),
-            ..options
-        };
-        let (control, publisher) = Control::new(catalog.clone(), options);
+        let (control, publisher) = Control::new(catalog.clone(), with_trust(options));
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
         tasks.spawn(catalog.clone().run(stop.clone()));
         tasks.spawn(publisher.run(stop.clone()));
         catalog.loaded().await;
+        let address = self.expose(address, &control, &stop, &mut tasks).await;
+        Server { address, catalog, control, stop, tasks }
+    }
+
+    /// Serves a control plane until it is told to stop; returns where.
+    pub async fn expose(
+        &self,
+        address: SocketAddr,
+        control: &Arc<Control>,
+        stop: &CancellationToken,
+        tasks: &mut JoinSet<()>,
+    ) -> SocketAddr {
         let mut routes = tonic::service::Routes::builder();
         routes.add_service(EndpointService::new(control.clone(), stop.clone()));
         routes.add_service(AggregatedService::new(control.clone(), stop.clone()));
@@ -203,7 +204,26 @@ impl Mesh {
         let material = self.issue(Role::Server, "one").material().expect("usable material");
         let tls = TlsAcceptor::from(material.server_config(ClientAuth::Optional));
         tasks.spawn(accept(listener, tls, routes.routes().into_axum_router(), stop.clone()));
-        Server { address, catalog, control, stop, tasks }
+        address
+    }
+}
+
+/// Of the mesh's own trust domain.
+pub fn with_trust(options: Options) -> Options {
+    Options {
+        trust_domain: Some(TRUST_DOMAIN.parse().expect("a domain")),
+        // On a busy machine an Envoy takes its time.
+        warming_max: Duration::from_secs(60),
+        ..options
+    }
+}
+
+/// What a proxy is given of a certificate.
+pub fn bundle(issued: &Issued) -> CertificateBundle {
+    CertificateBundle {
+        certificate_chain: issued.certificate_pem().to_owned(),
+        private_key: issued.key_pem().to_owned(),
+        roots: issued.root_pem().to_owned(),
     }
 }
 

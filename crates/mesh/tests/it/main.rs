@@ -14,5 +14,6 @@ mod kubernetes;
 mod layers;
 mod mutual;
 mod ports;
+mod revoked;
 mod streams;
 mod wait;

@@ -122,9 +122,10 @@ async fn announcements_name_declarations_and_certificates() {
         roots: "roots".to_owned(),
     };
     assert!(!format!("{bundle:?}").contains("key\""), "a key is never printed");
-    world.secrets.set(&name("books"), bundle.clone());
-    assert_eq!(world.heard.next().await, BTreeSet::from([Change::Certificate(name("books"))]));
-    assert_eq!(world.catalog.certificate(&name("books")), Some(bundle));
+    let books = ProxyName::of(&name("books"));
+    world.secrets.set(&books, bundle.clone());
+    assert_eq!(world.heard.next().await, BTreeSet::from([Change::Certificate(books.clone())]));
+    assert_eq!(world.catalog.certificate(&books), Some(bundle));
 }
 
 #[tokio::test(start_paused = true)]

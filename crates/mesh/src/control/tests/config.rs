@@ -5,6 +5,7 @@ use crate::topology::{Backend, TrafficSplit};
 fn join(world: &World, service: &str) -> StreamHandle {
     let joined = world.control.join(Admission {
         service: name(service),
+        name: ProxyName::of(&name(service)),
         instance: service.to_owned(),
         address: None,
         protocol: Protocol::StateOfTheWorld,

@@ -97,6 +97,22 @@ fn routes_do_not_wait_for_ever() {
     assert_eq!(world.sent(), "listeners[out] routes[r]");
 }
 
+/// It would wait for an acknowledgement that never comes.
+#[test]
+fn the_status_leaves_out_what_a_client_asks_nothing_of() {
+    for protocol in [Protocol::StateOfTheWorld, Protocol::Delta] {
+        let mut world = World::new(protocol);
+        world.view.put(Kind::Endpoints, "a", 1);
+        world.ask(Kind::Endpoints, &[], 0, false);
+        assert_eq!((world.sent().as_str(), world.session.status(&world.view)), ("", vec![]));
+        world.ask(Kind::Endpoints, &["a"], 0, false);
+        let wanted = |world: &World| world.session.status(&world.view)[0].wanted;
+        assert_eq!(wanted(&world), 1, "from then on it counts, sent or not");
+        assert_eq!(world.sent(), "endpoints[a]");
+        assert_eq!(world.session.status(&world.view)[0].progress.acked, None);
+    }
+}
+
 #[test]
 fn a_changed_cluster_is_followed_by_its_endpoints() {
     let mut world = settled();

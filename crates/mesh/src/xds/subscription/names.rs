@@ -72,6 +72,8 @@ impl Subscription {
         }
         for (name, version) in request.held.iter().filter(|_| is_first) {
             self.set_sent(name.as_str().into(), Some(*version));
+            // It has accepted that on an earlier stream, and where it is still right, nothing is sent on this one.
+            self.progress.sent = Some(self.sum);
         }
         // Asking again for a name is a wish to get it again.
         if !is_first {

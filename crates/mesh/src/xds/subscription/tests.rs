@@ -96,6 +96,25 @@ fn an_acknowledged_answer_is_followed_by_changes_only() {
 }
 
 #[test]
+fn what_a_client_brings_along_it_has_accepted() {
+    let mut table = Table::new(Kind::Endpoints, Protocol::Delta);
+    table.change("a=1 b=1");
+    let state = |table: &Table| {
+        (table.subscription.progress().acked, table.subscription.wanted(&table.view))
+    };
+    assert_eq!(table.request("a b a=1 b=1"), "", "it has both");
+    assert_eq!(state(&table), (Some(2), 2));
+    assert_eq!(table.change("b=4"), "@1 b=4");
+    assert_eq!(state(&table), (Some(2), 5));
+    table.request("@1");
+    assert_eq!(state(&table), (Some(5), 5));
+    let mut other = Table::new(Kind::Endpoints, Protocol::Delta);
+    other.change("a=3");
+    assert_eq!(other.request("a a=1"), "@1 a=3", "what it has is old");
+    assert_eq!(state(&other), (Some(1), 3));
+}
+
+#[test]
 fn a_refused_answer_is_kept_and_not_repeated() {
     let mut table = Table::new(Kind::Endpoints, Protocol::StateOfTheWorld);
     table.change("! a=1".trim_start_matches("! "));
