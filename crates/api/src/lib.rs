@@ -44,7 +44,7 @@ pub use defaults::default;
 pub use docs::{field_doc, message_doc};
 pub use json::{
     DecodeError, DecodeOptions, JSON_BYTES_MAX, JSON_DEPTH_MAX, JsonOptions, ProjectKey,
-    UnknownFields, WIRE_DEPTH_MAX, parse_json, parse_json_noting,
+    UnknownFields, WIRE_DEPTH_MAX, parse_json, parse_json_noting, same_json,
 };
 pub use kind::{Column, ColumnType, Defaulter, Kind, Validator};
 pub use manifest::{

@@ -10,13 +10,16 @@ use crate::refusal::from_store;
 use crate::store_accessor::decode;
 use futures::FutureExt as _;
 use orrery_api::Kind;
-use orrery_store::{Entry, Event, Expect, Op, Revision, Snapshot, Store, Watcher};
+use orrery_store::{Entry, Event, EventBatch, Expect, Op, Revision, Snapshot, Store, Watcher};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// More remembered names than this are forgotten and read again.
 const REMEMBERED_MAX: usize = 10_000;
+
+/// Commits that are looked through at once for what has happened to a project; there are few of each.
+const AT_ONCE_MAX: usize = 64;
 
 #[derive(Debug)]
 struct Known {
@@ -64,11 +67,16 @@ impl Projects {
         Ok(Project { id, terminating, guard })
     }
 
-    /// Ready when a project of this name is deleted, from now on.
-    pub fn gone(&self, name: &str) -> Result<Gone, Error> {
+    /// The deletions of projects of this name after a revision, or from now on.
+    pub async fn endings(&self, name: &str, after: Option<Revision>) -> Result<Endings, Error> {
         let key = self.keys.object("", name);
-        let watcher = self.store.watch(&key, self.store.revision()).map_err(from_store)?;
-        Ok(deletion(watcher, key).boxed())
+        let after = after.unwrap_or_else(|| self.store.revision());
+        // Another server may have told the caller of more than this one has read yet.
+        if self.store.revision() < after {
+            self.store.snapshot().await.map_err(from_store)?;
+        }
+        let watcher = self.store.watch(&key, after).map_err(from_store)?;
+        Ok(Endings { key, after, watcher })
     }
 
     /// The name behind an id; the id itself where nobody knows any more.
@@ -141,16 +149,46 @@ impl Projects {
     }
 }
 
-async fn deletion(mut watcher: Watcher, key: String) -> Result<Revision, Error> {
-    loop {
-        let batch = watcher.next().await.map_err(from_store)?;
-        let deleted = |event: &Arc<Event>| match &**event {
-            Event::Delete { previous, revision } if *previous.key == *key => Some(*revision),
-            Event::Delete { .. } | Event::Put { .. } => None,
-        };
-        if let Some(revision) = batch.events.iter().find_map(deleted) {
-            return Ok(revision);
+/// The deletions of projects of one name.
+pub struct Endings {
+    key: String,
+    after: Revision,
+    watcher: Watcher,
+}
+
+impl Endings {
+    /// Refuses to go on beyond one that has happened already.
+    pub fn check(&mut self) -> Result<(), Error> {
+        loop {
+            let batches = self.watcher.ready(AT_ONCE_MAX).map_err(from_store)?;
+            if batches.is_empty() {
+                return Ok(());
+            }
+            if let Some(oldest) = batches.iter().find_map(|batch| self.deletion_in(batch)) {
+                return Err(Error::Expired { requested: self.after, oldest, resume: None });
+            }
         }
+    }
+
+    /// Ready with the next one.
+    pub fn next(self) -> Gone {
+        self.wait().boxed()
+    }
+
+    async fn wait(mut self) -> Result<Revision, Error> {
+        loop {
+            let batch = self.watcher.next().await.map_err(from_store)?;
+            if let Some(revision) = self.deletion_in(&batch) {
+                return Ok(revision);
+            }
+        }
+    }
+
+    fn deletion_in(&self, batch: &EventBatch) -> Option<Revision> {
+        batch.events.iter().find_map(|event| match &**event {
+            Event::Delete { previous, revision } if *previous.key == *self.key => Some(*revision),
+            Event::Delete { .. } | Event::Put { .. } => None,
+        })
     }
 }
 

@@ -10,12 +10,14 @@
 mod decode;
 mod encode;
 mod opaque;
+mod same;
 mod scalar;
 mod text;
 mod well_known;
 
 pub(crate) use decode::{decode, decode_default};
 pub(crate) use encode::{element_text, encode};
+pub use same::same_json;
 pub(crate) use scalar::{describe, encode_key as key_text, text as scalar_text};
 pub(crate) use text::parse_json_up_to;
 pub use text::{parse_json, parse_json_noting};

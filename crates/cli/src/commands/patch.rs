@@ -5,6 +5,8 @@ use crate::manifests;
 use crate::session::Session;
 use crate::targets::Choice;
 use anyhow::{Context as _, bail};
+use json_patch::{PatchError, PatchOperation};
+use orrery_api::same_json;
 use serde_json::Value;
 
 pub async fn run(global: &Global, arguments: PatchArguments) -> anyhow::Result<()> {
@@ -55,11 +57,27 @@ impl Patch {
         match self {
             Self::Merge(patch) => json_patch::merge(&mut next, patch),
             Self::Json(patch) => {
-                json_patch::patch(&mut next, patch).context("the patch does not apply")?;
+                for (index, operation) in patch.iter().enumerate() {
+                    step(&mut next, index, operation).context("the patch does not apply")?;
+                }
             }
         }
         Ok(next)
     }
+}
+
+/// One operation. Numbers are tested by what they are worth; the library compares how they are written.
+fn step(next: &mut Value, index: usize, operation: &PatchOperation) -> Result<(), PatchError> {
+    if let PatchOperation::Test(test) = operation
+        && next.pointer(test.path.as_str()).is_some_and(|found| same_json(found, &test.value))
+    {
+        return Ok(());
+    }
+    let done = json_patch::patch(next, std::slice::from_ref(operation));
+    done.map_err(|mut error| {
+        error.operation = index;
+        error
+    })
 }
 
 #[cfg(test)]
@@ -84,7 +102,14 @@ mod tests {
         let replace = r#"[{"op":"replace","path":"/spec/list/1","value":"z"}]"#;
         check(Json, replace, Some(json!({"spec": {"a": 1, "list": ["x", "z"]}})));
         check(Json, r#"[{"op":"test","path":"/spec/a","value":9}]"#, None);
+        let test = "[{op: test, path: /spec, value: {list: [x, 'y'], a: 1.0}}]";
+        check(Json, test, Some(json!({"spec": {"a": 1, "list": ["x", "y"]}})));
         check(Json, r#"[{"op":"remove","path":"/spec/nothing"}]"#, None);
         check(Json, r#"{"spec":{}}"#, None);
+        let second =
+            r#"[{op: test, path: /spec/a, value: 1}, {op: test, path: /spec/a, value: 2}]"#;
+        let patch = Patch::read(Json, second).expect("a patch");
+        let error = format!("{:#}", patch.apply(&json!({"spec": {"a": 1}})).expect_err("refused"));
+        assert!(error.contains("operation '/1' failed at path '/spec/a'"), "{error}");
     }
 }

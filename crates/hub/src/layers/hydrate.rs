@@ -1,13 +1,13 @@
 //! Project names outside, project ids inside.
 use crate::accessor::{Accessor, WatchStream};
 use crate::error::Error;
-use crate::layers::project_end::until_gone;
+use crate::layers::project_end::{Gone, until_gone};
 use crate::options::{
     Applied, ApplyOptions, DeleteOptions, Deleted, GetOptions, ListOptions, ObjectName, Page,
     Precondition, StatusOptions, Version, WatchOptions,
 };
 use crate::paging;
-use crate::projects::Projects;
+use crate::projects::{Endings, Projects};
 use async_trait::async_trait;
 use futures::StreamExt;
 use orrery_api::{
@@ -66,6 +66,27 @@ impl Hydrate {
         }
         fields.map_values(PROJECT_FIELD, |name| ids.get(name).cloned().unwrap_or_default());
         Ok(())
+    }
+
+    /// What is watched, in the words of the stored view, and when the project that it is in is gone. What was in that
+    /// before it was deleted is not told to who goes on from there: they begin anew, also where it is there again.
+    async fn hydrate_watch(&self, options: &mut WatchOptions) -> Result<Option<Gone>, Error> {
+        let within = options.project.as_deref().or_else(|| options.fields.exact(PROJECT_FIELD));
+        let mut endings = match within.filter(|_| !self.cluster_scoped()) {
+            Some(project) => Some(self.projects.endings(project, options.after).await?),
+            None => None,
+        };
+        let id = match &options.project {
+            Some(project) => Some(self.id_of(project).await),
+            None => None,
+        };
+        // When the id has been looked up, the end of its predecessor is known here, too.
+        if let (Some(endings), Some(_)) = (&mut endings, options.after) {
+            endings.check()?;
+        }
+        options.project = id.transpose()?;
+        self.hydrate_fields(&mut options.fields).await?;
+        Ok(endings.map(Endings::next))
     }
 
     /// The id of the project that something is written in. Nothing new comes into one that is going.
@@ -300,12 +321,7 @@ impl Accessor for Hydrate {
         &self,
         mut options: WatchOptions,
     ) -> Result<WatchStream<Encoded>, Error> {
-        let within = options.project.as_deref().filter(|_| !self.cluster_scoped());
-        let gone = within.map(|project| self.projects.gone(project)).transpose()?;
-        if let Some(project) = &options.project {
-            options.project = Some(self.id_of(project).await?);
-        }
-        self.hydrate_fields(&mut options.fields).await?;
+        let gone = self.hydrate_watch(&mut options).await?;
         let projects = self.projects.clone();
         let events = self.inner.watch_encoded(options).await?;
         let shown = move |found: Encoded| {

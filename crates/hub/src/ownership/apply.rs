@@ -59,9 +59,10 @@ fn disputed(
 }
 
 fn conflicts(entry: &Entry, fields: &FieldSet) -> Vec<FieldConflict> {
+    let updated = entry.manager.operation == Operation::Update;
     let conflict = |field| FieldConflict {
         manager: entry.manager.name.clone(),
-        api_version: entry.api_version.clone(),
+        api_version: if updated { entry.api_version.clone() } else { String::new() },
         subresource: entry.manager.scope.subresource().to_owned(),
         field,
     };

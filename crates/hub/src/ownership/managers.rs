@@ -54,6 +54,7 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldConflict {
     pub manager: String,
+    /// The version in which it updated the field; empty if it applied it, in whichever.
     pub api_version: String,
     pub subresource: String,
     /// From the root of the object, with a dot in front: `.spec.image`.
@@ -67,7 +68,11 @@ impl FieldConflict {
             "" => String::new(),
             part => format!(" with subresource {part:?}"),
         };
-        format!("{:?}{part} using {}", self.manager, self.api_version)
+        let using = match self.api_version.as_str() {
+            "" => String::new(),
+            version => format!(" using {version}"),
+        };
+        format!("{:?}{part}{using}", self.manager)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The two forms of patches, on JSON.
 use crate::error::Error;
 use json_patch::{PatchErrorKind, PatchOperation};
-use orrery_api::{JSON_BYTES_MAX, Object, Violation};
+use orrery_api::{JSON_BYTES_MAX, Object, Violation, same_json};
 use serde_json::Value;
 
 /// Operations of one JSON patch, at most: no tool writes so many, and each costs a walk.
@@ -71,6 +71,9 @@ impl Patch {
                         let text = format!("the patch copies more than {JSON_BYTES_MAX} bytes");
                         return Err(Error::TooLarge(text));
                     }
+                    if holds(&document, operation) {
+                        continue;
+                    }
                     json_patch::patch_unsafe(&mut document, std::slice::from_ref(operation))
                         .map_err(|error| refused(object, index, operation, &error.kind))?;
                 }
@@ -78,6 +81,12 @@ impl Patch {
         }
         Ok(document)
     }
+}
+
+/// Whether this is a test, and there is what it says. The library compares numbers by how they are written.
+fn holds(document: &Value, operation: &PatchOperation) -> bool {
+    let PatchOperation::Test(test) = operation else { return false };
+    document.pointer(test.path.as_str()).is_some_and(|found| same_json(found, &test.value))
 }
 
 /// A copy of a copy of a copy doubles each time.

@@ -7,6 +7,8 @@
 //! ```
 mod document;
 mod overlay;
+#[cfg(test)]
+mod tests;
 
 use crate::accessor::Accessor;
 use crate::error::Error;
@@ -18,6 +20,7 @@ use orrery_store::Op;
 use std::sync::Arc;
 
 pub use document::{OPERATIONS_MAX, Patch};
+pub use overlay::overlay;
 
 /// How often a patch is tried again because someone else was faster.
 const ATTEMPTS_MAX: usize = 16;
@@ -130,7 +133,7 @@ fn patched(
         .map_err(|error| unreadable(current, error))?;
     check_identity(current, &decoded.object)?;
     let mut next = shown;
-    overlay::overlay(&mut next, &decoded.object);
+    overlay(&mut next, &decoded.object);
     let next = match &options.version {
         Some(version) => version.scheme.to_hub(&next).map_err(unconvertible)?,
         None => next,

@@ -5,7 +5,7 @@ use orrery_api::{Element, FieldSchema, MessageId, Object, Schema};
 use prost_reflect::{DynamicMessage, Value};
 
 /// Makes `live` equal to `next` in every field that is known, and keeps the others.
-pub(super) fn overlay(live: &mut Object, next: &Object) {
+pub fn overlay(live: &mut Object, next: &Object) {
     let kind = live.kind().clone();
     message(kind.schema(), Schema::ROOT, live.message_mut(), next.message());
 }
@@ -44,8 +44,20 @@ fn merged(schema: &Schema, field: &FieldSchema, old: &Value, next: &Value) -> Va
             };
             Value::List(next.iter().map(item).collect())
         }
+        (Value::List(old), Value::List(next), None) => Value::List(items(schema, id, old, next)),
         (_, next, _) => next.clone(),
     }
+}
+
+/// The items of a list without keys: which of them is which, only those say that are as they were, at its beginning
+/// and at its end.
+fn items(schema: &Schema, id: MessageId, old: &[Value], next: &[Value]) -> Vec<Value> {
+    let same = |(old, next): &(&Value, &Value)| one(schema, id, old, next) == **old;
+    let front = old.iter().zip(next).take_while(same).count();
+    let rest = || old[front..].iter().rev().zip(next[front..].iter().rev());
+    let back = rest().take_while(same).count();
+    let changed = &next[front..next.len() - back];
+    [&old[..front], changed, &old[old.len() - back..]].concat()
 }
 
 fn one(schema: &Schema, id: MessageId, old: &Value, next: &Value) -> Value {

@@ -225,3 +225,45 @@ async fn a_patch_keeps_what_it_does_not_understand() {
     world.apply(declared, ApplyOptions::declared_by("me")).await.expect("declared");
     assert_eq!(count(&world.get("a").await), 3);
 }
+
+/// Items without a key are known by being as they were.
+#[tokio::test]
+async fn a_patch_keeps_what_it_does_not_understand_in_lists_without_keys() {
+    let world = World::new().await;
+    let rule = |verb: &str| json!({"resources": ["secrets"], "verbs": [verb]});
+    let rules = [rule("get"), rule("list"), rule("watch")];
+    let metadata = json!({"name": "a", "project": PROJECT});
+    let mut role =
+        world.read(json!({"kind": "Role", "metadata": metadata, "spec": {"rules": rules}}));
+    let spec = role.message_mut().get_field_by_name_mut("spec").and_then(|v| v.as_message_mut());
+    let rules = spec.and_then(|spec| spec.get_field_by_name_mut("rules")?.as_list_mut());
+    for (index, rule) in rules.expect("rules").iter_mut().enumerate() {
+        // Field 500 with a number for each.
+        let unknown = [0xa0, 0x1f, u8::try_from(index).expect("few")];
+        rule.as_message_mut().expect("a rule").merge(unknown.as_slice()).expect("a field");
+    }
+    let roles = world.accessor("Role");
+    let created = roles.apply(role, ApplyOptions::create()).await.expect("created").object;
+    let kept = |object: &orrery_api::Object| -> Vec<u8> {
+        let bytes = object.encode();
+        bytes.windows(3).filter(|window| window[..2] == [0xa0, 0x1f]).map(|w| w[2]).collect()
+    };
+    assert_eq!(kept(&created), [0, 1, 2]);
+    let cases = [
+        (json!([{"op": "add", "path": "/metadata/labels", "value": {"x": "y"}}]), vec![0, 1, 2]),
+        (json!([{"op": "add", "path": "/spec/rules/-", "value": rule("create")}]), vec![0, 1, 2]),
+        (json!([{"op": "add", "path": "/spec/rules/0", "value": rule("patch")}]), vec![0, 1, 2]),
+        (
+            json!([{"op": "replace", "path": "/spec/rules/2/verbs", "value": ["delete"]}]),
+            vec![0, 2],
+        ),
+        (json!([{"op": "remove", "path": "/spec/rules/1"}]), vec![2]),
+        (json!([{"op": "replace", "path": "/spec/rules", "value": [rule("get")]}]), vec![]),
+    ];
+    for (change, expect) in cases {
+        let text = change.to_string();
+        let change = Patch::json(change).expect("a patch");
+        let patched = patch(&*roles, &at("a"), &change, &PatchOptions::default()).await;
+        assert_eq!(kept(&patched.expect("patched").applied.object), expect, "{text}");
+    }
+}

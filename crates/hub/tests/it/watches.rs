@@ -2,7 +2,7 @@
 use crate::support::{PATIENCE, PROJECT, World, at, fields, labels};
 use futures::StreamExt;
 use orrery_api::Encoded;
-use orrery_hub::{ApplyOptions, Concern, Error, Revision, WatchEvent, WatchOptions};
+use orrery_hub::{ApplyOptions, Concern, Error, ObjectName, Revision, WatchEvent, WatchOptions};
 use serde_json::json;
 use std::time::Duration;
 
@@ -131,6 +131,51 @@ async fn a_watch_goes_on_from_a_revision() {
     world.remove("a").await;
     let mut watched = world.watch(WatchOptions { after: Some(first), ..here() }).await;
     assert_eq!([watched.next().await, watched.next().await], ["+b", "-a"]);
+}
+
+/// Who goes on from a revision before the end of a project would never hear of what was in it: it begins anew.
+#[tokio::test]
+async fn a_watch_does_not_go_on_beyond_the_end_of_its_project() {
+    let world = World::new().await;
+    let before = world.hub.store().revision();
+    let after = world.put("a", "x", "1").await;
+    let projects = world.accessor("Project");
+    let selected = |kind: &str| {
+        let fields = fields(&format!("metadata.project={PROJECT}"), &world.kind(kind));
+        WatchOptions { fields, ..WatchOptions::default() }
+    };
+    projects.delete(ObjectName::new("", PROJECT).into()).await.expect("deleted");
+    let deleted = world.hub.store().revision();
+    for again in [false, true] {
+        if again {
+            world.create_project(PROJECT).await;
+        }
+        for kind in ["Gizmo", "Secret"] {
+            for after in [before, after] {
+                for options in [here(), selected(kind)] {
+                    let options =
+                        WatchOptions { after: Some(after), include_shared: true, ..options };
+                    let error = world.accessor(kind).watch(options).await.err();
+                    assert!(matches!(error, Some(Error::Expired { .. })), "{kind}: {error:?}");
+                }
+            }
+        }
+    }
+    let mut watched = world.watch(WatchOptions { after: Some(deleted), ..here() }).await;
+    world.put("b", "x", "1").await;
+    assert_eq!(watched.next().await, "+b", "who knows of the end goes on");
+}
+
+#[tokio::test]
+async fn a_watch_goes_on_from_before_its_project_came() {
+    let world = World::new().await;
+    let after = Some(world.hub.store().revision());
+    let late = WatchOptions { project: Some("late".into()), after, ..WatchOptions::default() };
+    let absent = world.gizmos().watch(late.clone()).await.err();
+    assert!(matches!(absent, Some(Error::ProjectNotFound { .. })), "{absent:?}");
+    world.create_project("late").await;
+    world.create(world.read(json!({"metadata": {"name": "a", "project": "late"}}))).await;
+    assert_eq!(world.watch(late).await.next().await, "+a");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 use super::decide::{Owner, Verdict, decide};
 use super::feed::place_of;
 use super::graph::{Graph, Place};
-use super::progress::Progress;
+use super::progress::{Progress, Waits};
 use async_trait::async_trait;
 use orrery_api::{Encoded, Kind, ObjectMeta};
 use orrery_hub::{Accessor, ApplyOptions, DeleteOptions, Error, Hub, Propagation, Revision};
@@ -10,13 +10,10 @@ use orrery_runtime::{Next, Reconciler};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// How soon an object is looked at again that changed meanwhile, or whose watches lag behind.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-
-/// How long a deletion waits for watches to catch up. The watches of the store take a second at most;
-/// those of other services may never say how far they are, and must not hold a deletion for ever.
-const CATCH_UP_SECONDS_MAX: i64 = 10;
 
 /// An object as it is stored now. Only its metadata are read: nothing else says who owns it.
 struct Found {
@@ -49,11 +46,12 @@ pub struct Collector {
     hub: Hub,
     graph: Arc<Mutex<Graph>>,
     progress: Arc<Progress>,
+    waits: Waits,
 }
 
 impl Collector {
     pub fn new(hub: Hub, graph: Arc<Mutex<Graph>>, progress: Arc<Progress>) -> Self {
-        Self { hub, graph, progress }
+        Self { hub, graph, progress, waits: Waits::default() }
     }
 
     fn accessor(&self, place: &Place) -> Result<&Arc<dyn Accessor>, Error> {
@@ -71,7 +69,10 @@ impl Collector {
     }
 
     async fn look(&self, place: &Place) -> Result<Next, Error> {
-        let Some(found) = self.find(place).await? else { return Ok(Next::AwaitChange) };
+        let Some(found) = self.find(place).await? else {
+            self.waits.end(place);
+            return Ok(Next::AwaitChange);
+        };
         match found.meta.deletion_timestamp {
             Some(_) if found.holds(Propagation::FOREGROUND_FINALIZER) => {
                 self.wait_for_owned(place, &found).await
@@ -79,7 +80,10 @@ impl Collector {
             Some(_) if found.holds(Propagation::ORPHAN_FINALIZER) => {
                 self.orphan_owned(place, &found).await
             }
-            Some(_) => Ok(Next::AwaitChange),
+            Some(_) => {
+                self.waits.end(place);
+                Ok(Next::AwaitChange)
+            }
             None => self.judge(place, &found).await,
         }
     }
@@ -94,6 +98,11 @@ impl Collector {
                 None => Owner::Solid,
             };
             owners.push((owner.uid.clone(), state));
+        }
+        // An owner that waits for it waits for what it owns, too: that must be known.
+        let waited_for = owners.iter().any(|(_, owner)| *owner == Owner::Waiting);
+        if waited_for && !self.progress.all_begun() {
+            return Ok(Next::After(LOOK_AGAIN));
         }
         let owns_others = !self.graph.lock().owned_by(&meta.uid).is_empty();
         match decide(&owners, owns_others) {
@@ -133,7 +142,7 @@ impl Collector {
     /// The objects it owns are asked to go when they are looked at; this one follows the last that
     /// blocks it.
     async fn wait_for_owned(&self, place: &Place, found: &Found) -> Result<Next, Error> {
-        if !self.knows_all_owned(found)? {
+        if !self.knows_all_owned(place, found)? {
             return Ok(Next::After(LOOK_AGAIN));
         }
         if self.graph.lock().is_blocked(place, &found.meta.uid) {
@@ -144,7 +153,7 @@ impl Collector {
     }
 
     async fn orphan_owned(&self, place: &Place, found: &Found) -> Result<Next, Error> {
-        if !self.knows_all_owned(found)? {
+        if !self.knows_all_owned(place, found)? {
             return Ok(Next::After(LOOK_AGAIN));
         }
         let owned = self.graph.lock().owned_by(&found.meta.uid);
@@ -160,15 +169,20 @@ impl Collector {
     }
 
     /// Whether every object that was created before the deletion began has been heard of.
-    fn knows_all_owned(&self, found: &Found) -> Result<bool, Error> {
-        let since = found.meta.deletion_timestamp.map_or(0, |time| time.seconds);
-        let waited = self.hub.clock().now().seconds - since;
-        Ok(self.progress.all_reached(found.revision()?) || CATCH_UP_SECONDS_MAX < waited)
+    fn knows_all_owned(&self, place: &Place, found: &Found) -> Result<bool, Error> {
+        if self.progress.all_reached(found.revision()?) {
+            self.waits.end(place);
+            return Ok(true);
+        }
+        let waited = self.waits.waited(place, &found.meta.uid, Instant::now());
+        Ok(self.progress.is_long_enough(waited))
     }
 
     async fn release(&self, place: &Place, found: &Found, finalizer: &str) -> Result<(), Error> {
         let without = |meta: &mut ObjectMeta| meta.finalizers.retain(|held| held != finalizer);
-        self.rewrite(place, found, without).await
+        self.rewrite(place, found, without).await?;
+        self.waits.end(place);
+        Ok(())
     }
 
     async fn rewrite(

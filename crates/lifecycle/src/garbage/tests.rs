@@ -1,10 +1,13 @@
 //! The pure parts.
 use super::decide::{Owner, Verdict, decide};
 use super::graph::{Graph, Link, Observed, Place};
-use orrery_hub::{ObjectName, Propagation};
+use super::progress::{Progress, Waits};
+use orrery_hub::{ObjectName, Propagation, Revision};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use tokio::time::Instant;
 
 fn place(index: usize) -> Place {
     Place { kind: "k".into(), name: ObjectName::new("p", format!("o{index}")) }
@@ -87,6 +90,36 @@ fn who_waits_in_turn_does_not_block() {
     check(&[(0, &[4], true), (2, &[0], true), (4, &[2], false)], 0, true);
     check(&[(0, &[2], true), (2, &[0], true), (3, &[0], false)], 0, true);
     check(&[(0, &[], true), (2, &[0], true), (4, &[2], true)], 0, true);
+}
+
+#[test]
+fn a_watch_that_has_not_begun_is_waited_for_however_long_that_takes() {
+    #[track_caller]
+    fn check(reached: [u64; 2], waited_seconds: u64, expect: bool) {
+        let progress = Progress::new(2);
+        for (feed, revision) in reached.into_iter().enumerate() {
+            progress.reached(feed, Revision(revision));
+        }
+        let enough = progress.is_long_enough(Duration::from_secs(waited_seconds));
+        assert_eq!(enough, expect, "{reached:?} {waited_seconds}");
+    }
+    check([6, 8], 10, false);
+    check([6, 8], 11, true);
+    check([0, 8], 11, false);
+    check([0, 8], 1_000_000, false);
+}
+
+#[test]
+fn a_deletion_waits_from_when_it_is_first_looked_at() {
+    let (waits, begun) = (Waits::default(), Instant::now());
+    let second = Duration::from_secs(1);
+    assert_eq!(waits.waited(&place(0), "first", begun), Duration::ZERO);
+    assert_eq!(waits.waited(&place(0), "first", begun + second), second);
+    assert_eq!(waits.waited(&place(1), "other", begun + second), Duration::ZERO);
+    assert_eq!(waits.waited(&place(0), "second", begun + 2 * second), Duration::ZERO, "another");
+    assert_eq!(waits.waited(&place(0), "second", begun + 3 * second), second);
+    waits.end(&place(0));
+    assert_eq!(waits.waited(&place(0), "second", begun + 4 * second), Duration::ZERO);
 }
 
 type Change = (usize, Vec<usize>, bool, bool);

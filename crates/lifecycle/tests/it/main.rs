@@ -2,5 +2,6 @@
 mod artifacts;
 mod events;
 mod garbage;
+mod late;
 mod projects;
 mod support;

@@ -1,6 +1,6 @@
 //! A hub with its controllers, on a store in memory.
 use orrery_api::{DecodeOptions, Object, Scheme};
-use orrery_hub::{Accessor, ApplyOptions, Error, Hub, ManualClock, ObjectName};
+use orrery_hub::{Accessor, ApplyOptions, Error, Hub, HubBuilder, ManualClock, ObjectName};
 use orrery_proto::core::v1::Project;
 use orrery_proto::meta::v1::ObjectMeta;
 use orrery_runtime::Tasks;
@@ -17,21 +17,33 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 pub struct World {
     pub hub: Hub,
     pub clock: Arc<ManualClock>,
-    _stop: DropGuard,
+    stop: CancellationToken,
+    _guard: DropGuard,
 }
 
 impl World {
     pub async fn new() -> Self {
+        let world = Self::idle(|builder| builder).await;
+        world.begin();
+        world
+    }
+
+    /// One whose controllers have not begun.
+    pub async fn idle(build: impl FnOnce(HubBuilder) -> HubBuilder) -> Self {
         let scheme = Arc::new(Scheme::builtin().expect("our kinds are well defined"));
         let clock = Arc::new(ManualClock::at(1_700_000_000));
         let builder = Hub::in_memory(scheme).await.expect("a store").clock(clock.clone());
-        let hub = orrery_lifecycle::register(builder).build().expect("a hub");
+        let hub = build(orrery_lifecycle::register(builder)).build().expect("a hub");
         orrery_lifecycle::ensure_projects(&hub).await.expect("the first projects");
         let stop = CancellationToken::new();
-        let mut tasks = Tasks::new(stop.clone());
-        orrery_lifecycle::spawn(&hub, &mut tasks).expect("controllers");
+        Self { hub, clock, stop: stop.clone(), _guard: stop.drop_guard() }
+    }
+
+    /// Begins a term of the controllers.
+    pub fn begin(&self) {
+        let mut tasks = Tasks::new(self.stop.clone());
+        orrery_lifecycle::spawn(&self.hub, &mut tasks).expect("controllers");
         tokio::spawn(tasks.run(PATIENCE));
-        Self { hub, clock, _stop: stop.drop_guard() }
     }
 
     pub fn accessor(&self, kind: &str) -> Arc<dyn Accessor> {
@@ -49,10 +61,13 @@ impl World {
     /// A workload with these metadata.
     pub async fn create(&self, metadata: Value) -> Object {
         let spec = json!({"process": {"command": "true"}, "placement": {"nodes": ["n"]}});
-        let accessor = self.accessor("Workload");
-        let value = json!({"metadata": metadata, "spec": spec});
+        self.create_one("Workload", json!({"metadata": metadata, "spec": spec})).await
+    }
+
+    pub async fn create_one(&self, kind: &str, value: Value) -> Object {
+        let accessor = self.accessor(kind);
         let read = Object::from_json_value(accessor.kind(), &value, &DecodeOptions::default());
-        let object = read.expect("a workload").object;
+        let object = read.expect("an object of the kind").object;
         accessor.apply(object, ApplyOptions::create()).await.expect("created").object
     }
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 /// are history.
 const DIALECT_METADATA: [&str; 2] = ["selfLink", "deletionGracePeriodSeconds"];
 
-/// An object as it was given, in its hub version, and what to warn of.
+/// An object as it was given, and what to warn of.
 #[derive(Debug)]
 pub struct Given {
     pub object: Object,
@@ -112,7 +112,19 @@ fn settle_name(metadata: &mut Map<String, Value>, name: &str) -> Result<(), Fail
 
 /// Reads an object. Values of the wrong type are always refused; what becomes of unknown fields,
 /// the caller decides.
-pub fn decode(
+pub fn decode(resource: &Resource, value: Value, validation: Validation) -> Result<Given, Failure> {
+    let Given { object, warnings } = spoken(resource, value, validation)?;
+    Ok(Given { object: to_hub(resource, &object)?, warnings })
+}
+
+/// An object of the version that the client speaks, in the hub version.
+pub fn to_hub(resource: &Resource, spoken: &Object) -> Result<Object, Failure> {
+    let object = resource.scheme().to_hub(spoken);
+    object.map_err(|error| Failure::bad_request(error.to_string()))
+}
+
+/// The same in the version that the client speaks.
+pub fn spoken(
     resource: &Resource,
     mut value: Value,
     validation: Validation,
@@ -132,9 +144,7 @@ pub fn decode(
         Validation::Strict | Validation::Ignore => Vec::new(),
         Validation::Warn => unknown,
     };
-    let object = resource.scheme().to_hub(&decoded.object);
-    let object = object.map_err(|error| Failure::bad_request(error.to_string()))?;
-    Ok(Given { object, warnings })
+    Ok(Given { object: decoded.object, warnings })
 }
 
 fn drop_dialect_metadata(resource: &Resource, value: &mut Value) {

@@ -1,10 +1,11 @@
 //! Patches: a change, laid over what is there now and written only if that is still there.
 //!
 //! ```text
-//!   read ─> as JSON in the client's version ─> patch ─> decode ─> write at the revision that was read
-//!     ^                                                                    │
-//!     └──────────────── someone else was faster: once more ────────────────┘
+//!   read ─> as JSON in the client's version ─> patch ─> decode ─> lay over ─> write at the revision that was read
+//!     ^                                                                        │
+//!     └────────────────── someone else was faster: once more ──────────────────┘
 //! ```
+//! What a newer server wrote has no form in JSON here. It stays because what was decoded is laid over what was read.
 use super::body;
 use super::decode::{self, Given};
 use super::failure::Failure;
@@ -12,6 +13,7 @@ use super::query::Validation;
 use super::resource::{Face, Resource};
 use super::strategic;
 use orrery_api::Object;
+use orrery_hub::patch::overlay;
 use orrery_hub::{
     Admit, Applied, ApplyOptions, Error, GetOptions, Merge, ObjectName, Part, Precondition,
 };
@@ -225,9 +227,7 @@ async fn attempt_change(
     let version = current.resource_version();
     let revision =
         version.parse().map_err(|_| Failure::internal(format!("{name} has no revision")))?;
-    let next = change.apply_to(resource.encode(&current)?, &current).map_err(failed)?;
-    check_version(resource, name, &next, version)?;
-    let given = read(resource, name, next, options.validation)?;
+    let (object, warnings) = changed(resource, name, change, &current, options)?;
     let replace = ApplyOptions {
         precondition: Precondition::At(revision),
         part: options.part,
@@ -238,13 +238,31 @@ async fn attempt_change(
         admit: options.admit.clone(),
         ..ApplyOptions::default()
     };
-    match resource.accessor.apply(given.object, replace).await {
-        Ok(applied) => Ok(Patched { applied, warnings: given.warnings }),
+    match resource.accessor.apply(object, replace).await {
+        Ok(applied) => Ok(Patched { applied, warnings }),
         Err(error @ (Error::Conflict { .. } | Error::AlreadyExists { .. })) => {
             Err(Refused::Raced(error))
         }
-        Err(error) => Err(failed(error).warning(given.warnings).into()),
+        Err(error) => Err(failed(error).warning(warnings).into()),
     }
+}
+
+/// What an object becomes by a change, in its hub version, and what to warn of.
+fn changed(
+    resource: &Resource,
+    name: &ObjectName,
+    change: &Change,
+    current: &Object,
+    options: &PatchOptions,
+) -> Result<(Object, Vec<String>), Failure> {
+    let mut object = resource.spoken(current)?;
+    let next = change.apply_to(resource.faced(&object), current);
+    let mut next = next.map_err(|error| Failure::of(error, resource, &name.name))?;
+    check_version(resource, name, &next, current.resource_version())?;
+    decode::settle(resource, &mut next, &name.project, Some(&name.name))?;
+    let given = decode::spoken(resource, next, options.validation)?;
+    overlay(&mut object, &given.object);
+    Ok((decode::to_hub(resource, &object)?, given.warnings))
 }
 
 /// What is asked for in a project that is not there, is not there either; a client finds out by

@@ -195,12 +195,21 @@ impl Resource {
 
     /// An object of the hub in this version and face.
     pub fn encode(&self, hub: &Object) -> Result<Value, Failure> {
-        let object = self.scheme.from_hub(hub, &self.kind).map_err(Failure::internal)?;
-        let value = object.to_json_value(&JsonOptions::rest());
-        Ok(match self.face {
+        Ok(self.faced(&self.spoken(hub)?))
+    }
+
+    /// An object of the hub in this version.
+    pub fn spoken(&self, hub: &Object) -> Result<Object, Failure> {
+        self.scheme.from_hub(hub, &self.kind).map_err(Failure::internal)
+    }
+
+    /// An object of this version with this face.
+    pub fn faced(&self, spoken: &Object) -> Value {
+        let value = spoken.to_json_value(&JsonOptions::rest());
+        match self.face {
             Face::Own => value,
             Face::Namespace => faces::namespace_of(value),
             Face::CoreEvent => faces::core_event_of(value),
-        })
+        }
     }
 }

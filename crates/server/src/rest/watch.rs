@@ -73,7 +73,8 @@ pub async fn watch(call: &Call, project: Option<String>) -> Result<Response, Fai
 }
 
 /// A watch in a project that is not there has nothing to tell, which is no error in this dialect. It
-/// ends when there is such a project: whoever comes back from where it was misses nothing.
+/// ends when there is such a project: whoever comes back from where it was misses nothing. Who knew an earlier
+/// one does not come here: that it is gone is told by the hub.
 async fn nothing_yet(call: &Call, project: String) -> Result<WatchStream<Encoded>, Failure> {
     let kind = call.hub.scheme().by_full_name(PROJECT);
     let kind = kind.ok_or_else(|| Failure::internal("projects are not registered"))?;

@@ -125,7 +125,12 @@ fn disputed(details: &ErrorDetails) -> Vec<FieldConflict> {
 }
 
 fn held(field: &str, message: &str) -> Option<FieldConflict> {
-    let (who, api_version) = message.strip_prefix("conflict with ")?.rsplit_once(" using ")?;
+    let owner = message.strip_prefix("conflict with ")?;
+    let (who, api_version) = match owner.rsplit_once(" using ") {
+        // Whoever applied has no version, and their names are within quotes.
+        Some((who, version)) if who.ends_with('"') => (who, version),
+        Some(_) | None => (owner, ""),
+    };
     let (manager, subresource) = match who.rsplit_once(" with subresource ") {
         Some((manager, part)) => (manager, part),
         None => (who, ""),
@@ -171,13 +176,19 @@ mod tests {
         check(&Error::ProjectTerminating { project: project.clone() });
         let message = "it is at revision 7, not 5".to_owned();
         check(&Error::Conflict { kind: kind(), name: name.clone(), message });
-        let conflict = |subresource: &str| FieldConflict {
-            manager: "kubectl \"x\"".into(),
-            api_version: "infra.orrery.dev/v1".into(),
+        let conflict = |manager: &str, api_version: &str, subresource: &str| FieldConflict {
+            manager: manager.into(),
+            api_version: api_version.into(),
             subresource: subresource.into(),
             field: ".spec.provider".into(),
         };
-        let conflicts = vec![conflict(""), conflict("status")];
+        let version = "infra.orrery.dev/v1";
+        let conflicts = vec![
+            conflict("kubectl \"x\"", version, ""),
+            conflict("a using b", version, "status"),
+            conflict("a using b", "", "status"),
+            conflict("a using b", "", ""),
+        ];
         check(&Error::ApplyConflict { kind: kind(), name: name.clone(), conflicts });
         let violations = vec![
             Violation::required("spec.provider", "say which"),

@@ -21,6 +21,7 @@ mod lasting;
 mod limits;
 mod lineage;
 mod mesh;
+mod newer;
 mod object_versions;
 mod oidc;
 mod ports;

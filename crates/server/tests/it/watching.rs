@@ -136,6 +136,42 @@ async fn a_watch_follows_the_name_of_its_project() {
     assert_eq!(end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
 }
 
+/// What was in a project that went is not told to those who go on from before its end, so they are told to list again.
+#[tokio::test]
+async fn a_watch_does_not_go_on_beyond_the_end_of_its_project() {
+    let world = World::start().await;
+    let projects = "/apis/core.orrery.dev/v1/projects";
+    world.post(projects, &project("brief")).await.expect(201);
+    for (group, plural) in [("apps.orrery.dev", "workloads"), ("core.orrery.dev", "secrets")] {
+        let inside = format!("/apis/{group}/v1/namespaces/brief/{plural}");
+        let version = async || {
+            let list = world.get(&inside).await.expect(200);
+            list["metadata"]["resourceVersion"].as_str().expect("text").to_owned()
+        };
+        let before = format!("{inside}?watch=true&resourceVersion={}", version().await);
+        world.delete(&format!("{projects}/brief"), &json!({})).await.expect(200);
+        while world.get(&format!("{projects}/brief")).await.code != 404 {
+            tokio::task::yield_now().await;
+        }
+        for again in [false, true] {
+            if again {
+                world.post(projects, &project("brief")).await.expect(201);
+            }
+            let mut events = world.watch(&before, JSON).await;
+            let event = events.next().await.expect("an event");
+            assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)));
+            assert_eq!(events.next().await, None);
+        }
+        let since =
+            format!("{inside}?watch=true&timeoutSeconds=1&resourceVersion={}", version().await);
+        assert_eq!(
+            world.watch(&since, JSON).await.next().await,
+            None,
+            "nothing has happened since"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_version_from_the_future_is_refused() {
     let world = World::start().await;

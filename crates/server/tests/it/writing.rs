@@ -282,3 +282,26 @@ async fn a_part_of_a_collection_is_deleted() {
     assert_eq!(names(&deleted), ["a"]);
     assert_eq!(names(&world.get(NODES).await.expect(200)), ["d"]);
 }
+
+/// A client that has one sort of numbers writes 3.0 where another writes 3.
+#[tokio::test]
+async fn a_json_patch_tests_numbers_by_what_they_are_worth() {
+    let world = World::start().await;
+    let mut object = workload("a");
+    object["spec"]["placement"] =
+        json!({ "replicas": 3, "selector": { "matchLabels": { "a": "b" } } });
+    world.post(WORKLOADS, &object).await.expect(201);
+    let placement = json!({ "selector": { "matchLabels": { "a": "b" } }, "replicas": 3.0 });
+    let test = |path: &str, value: Value| json!([{ "op": "test", "path": path, "value": value }]);
+    let replicas = |value: Value| test("/spec/placement/replicas", value);
+    for (patch, code) in [
+        (replicas(json!(3.0)), 200),
+        (test("/spec/placement", placement), 200),
+        (replicas(json!(3.5)), 422),
+        (replicas(json!("3")), 422),
+    ] {
+        world.patch(&one("a"), JSON_PATCH, &patch).await.expect(code);
+    }
+    let scale = format!("{}/scale", one("a"));
+    world.patch(&scale, JSON_PATCH, &test("/spec/replicas", json!(3.0))).await.expect(200);
+}
