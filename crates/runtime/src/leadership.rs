@@ -11,13 +11,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long a lease lasts without being renewed: a leader that is killed is replaced within this and
-/// one look of a follower, together less than 3 s.
+/// How long a lease lasts without being renewed: a leader that is killed is replaced within this, half a second in which
+/// etcd looks which leases have ended, and one look of a follower, together less than 3 s.
 pub const LEASE_TTL: Duration = Duration::from_secs(2);
 /// How often the leader renews: it may fail twice before the lease ends.
 const RENEW_INTERVAL: Duration = Duration::from_millis(500);
 /// How often a follower looks whether the lease is free.
-const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// What a leader does, on the hub it is given, until the token is cancelled.
 pub type Term =

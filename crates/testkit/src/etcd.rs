@@ -30,7 +30,8 @@ pub struct Cluster {
     directory: tempfile::TempDir,
     members: Vec<Member>,
     tls: Option<ServerTls>,
-    quota_bytes: Option<u64>,
+    /// What else the members are told when they start.
+    more: Vec<String>,
 }
 
 struct Member {
@@ -52,22 +53,38 @@ impl Cluster {
     }
 
     pub fn start_with(size: usize, tls: Option<ServerTls>) -> Self {
-        Self::started(size, tls, None)
+        Self::started(size, tls, |_| Vec::new())
     }
 
     /// One member whose database may grow to so many bytes.
     pub fn start_small(quota_bytes: u64) -> Self {
-        Self::started(1, None, Some(quota_bytes))
+        let quota = ["--quota-backend-bytes".to_owned(), quota_bytes.to_string()];
+        Self::started(1, None, |_| quota.into())
     }
 
-    fn started(size: usize, tls: Option<ServerTls>, quota_bytes: Option<u64>) -> Self {
+    /// One member whose tokens are signed, and say by which state of users and roles they were given.
+    pub fn start_signing() -> Self {
+        Self::started(1, None, |folder| {
+            let secret = folder.join("secret");
+            std::fs::write(&secret, rand::random::<[u8; 32]>()).expect("a secret can be written");
+            let how = format!("jwt,sign-method=HS256,ttl=10m,priv-key={}", secret.display());
+            vec!["--auth-token".to_owned(), how]
+        })
+    }
+
+    fn started(
+        size: usize,
+        tls: Option<ServerTls>,
+        more: impl FnOnce(&Path) -> Vec<String>,
+    ) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
+        let more = more(directory.path());
         let mut ports = free_ports(size * 2).into_iter();
         let mut port = || ports.next().expect("as many as were asked for");
         let members = (0..size)
             .map(|_| Member { client_port: port(), peer_port: port(), process: None })
             .collect();
-        let mut cluster = Self { directory, members, tls, quota_bytes };
+        let mut cluster = Self { directory, members, tls, more };
         for member in 0..size {
             cluster.spawn(member);
         }
@@ -151,9 +168,7 @@ impl Cluster {
             command.arg("--cert-file").arg(&tls.certificate).arg("--key-file").arg(&tls.key);
             command.arg("--trusted-ca-file").arg(&tls.authority);
         }
-        if let Some(quota_bytes) = self.quota_bytes {
-            command.args(["--quota-backend-bytes", &quota_bytes.to_string()]);
-        }
+        command.args(&self.more);
         let process = command.spawn().expect("setpriv is there; it is part of util-linux");
         self.members[member].process = Some(process);
     }

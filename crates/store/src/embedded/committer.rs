@@ -151,7 +151,9 @@ impl Committer {
             } else {
                 describe("write to the disk", &error)
             };
-            return Err(self.stop(&cause));
+            // The disk may have it or not: whoever opens the store again finds out.
+            let reason = self.stop(&cause).to_string();
+            return Err(Error::Uncertain { reason });
         }
         (self.head, self.sum) = (head, sum);
         Ok(())

@@ -130,7 +130,11 @@ impl Client {
     {
         tokio::select! {
             biased;
-            () = self.inner.closed.cancelled() => Err(Refusal::Ours(closed())),
+            () = self.inner.closed.cancelled() => Err(Refusal::Ours(match repeat {
+                Repeat::Safe => closed(),
+                // It may be on its way.
+                Repeat::Unsafe => Error::Unreachable { reason: closed().to_string() },
+            })),
             answer = self.attempts(repeat, send) => answer,
         }
     }
@@ -307,8 +311,9 @@ impl Refusal {
         self.says("authentication failed")
     }
 
+    /// Whether another token helps: this one has ended, or somebody changed users or roles after it was given.
     fn is_token_spent(&self) -> bool {
-        self.says("invalid auth token")
+        self.says("invalid auth token") || self.says("revision of auth store is old")
     }
 
     /// Whether the same request may be answered later or elsewhere.

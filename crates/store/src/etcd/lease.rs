@@ -9,6 +9,7 @@ use super::{
     commit,
     keys::Keys,
     pb::{self, lease_client::LeaseClient},
+    read,
 };
 use crate::{
     error::Error,
@@ -23,6 +24,10 @@ pub(super) async fn acquire(
     holder: &str,
     ttl: Duration,
 ) -> Result<Option<Lease>, Error> {
+    // Those who wait for it look often, and mostly in vain.
+    if read::get(client, keys, &key_of(name)).await?.is_some() {
+        return Ok(None);
+    }
     let ttl_s = i64::try_from(ttl.as_secs().max(1)).unwrap_or(i64::MAX);
     let send = |wire| async move {
         LeaseClient::new(wire).lease_grant(pb::LeaseGrantRequest { ttl: ttl_s }).await

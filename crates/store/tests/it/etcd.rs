@@ -257,11 +257,30 @@ fn guard(cluster: &Cluster) {
     post("/v3/auth/enable", "{}");
 }
 
-fn change_password(cluster: &Cluster, password: &str) {
+/// Asks for something of users and roles, as root may.
+fn administer(cluster: &Cluster, path: &str, body: &str) {
     let said = cluster.post(0, "/v3/auth/authenticate", r#"{"name":"root","password":"top"}"#);
     let token = said.split("\"token\":\"").nth(1).and_then(|rest| rest.split('"').next());
+    cluster.post_as(0, token.expect("a token"), path, body);
+}
+
+fn change_password(cluster: &Cluster, password: &str) {
     let body = format!(r#"{{"name":"orrery","password":"{password}"}}"#);
-    cluster.post_as(0, token.expect("a token"), "/v3/auth/user/changepw", &body);
+    administer(cluster, "/v3/auth/user/changepw", &body);
+}
+
+/// Signed tokens are not taken any more when users or roles have changed since they were given.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_user_locks_nobody_out() {
+    let cluster = Cluster::start_signing();
+    guard(&cluster);
+    let user = Credentials { name: "orrery".to_owned(), password: "secret".to_owned() };
+    let options = EtcdOptions { user: Some(user), ..cluster.options("r/") };
+    let store = store(options, "").await;
+    store.commit(vec![Op::create("before", "v")]).await.expect("it is allowed");
+    administer(&cluster, "/v3/auth/user/add", r#"{"name":"another","password":"x"}"#);
+    store.commit(vec![Op::create("after", "v")]).await.expect("it is allowed still");
+    store.get("after").await.expect("it is read").expect("the cache goes on");
 }
 
 /// Until this one is let in with whatever it knows.
