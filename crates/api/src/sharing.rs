@@ -185,7 +185,7 @@ impl Encoded {
     /// Whether its spec says anything about sharing. Nothing is decoded for that.
     pub fn has_sharing(&self) -> bool {
         let Some(way) = self.kind().sharing_way() else { return false };
-        !wire::all(self.bytes(), &way).is_empty()
+        !wire::all(self.raw(), &way).is_empty()
     }
 
     /// The same object, after `change` had its way with what its spec says about sharing.

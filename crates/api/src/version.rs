@@ -48,7 +48,7 @@ impl Encoded {
     pub fn version(&self) -> &str {
         let kind = self.kind();
         let (Some(spec), Some(field)) = (&kind.fields.spec, &kind.version) else { return "" };
-        let found = wire::all(self.bytes(), &[spec.number(), field.number()]);
+        let found = wire::all(self.raw(), &[spec.number(), field.number()]);
         found.last().map_or("", |text| wire::text(text))
     }
 }

@@ -37,7 +37,7 @@ struct Inner {
     store: Store,
     clock: Arc<dyn Clock>,
     /// By the full name of the message of their kind.
-    storages: HashMap<String, Storage>,
+    storages: foldhash::HashMap<String, Storage>,
     recent: Vec<Arc<Recent>>,
 }
 
@@ -216,7 +216,7 @@ impl HubBuilder {
         let projects = Arc::new(self.projects()?);
         let kinds: Vec<Arc<Kind>> =
             self.scheme.all_kinds().filter(|kind| kind.spoke_of().is_none()).cloned().collect();
-        let mut storages = HashMap::new();
+        let mut storages = foldhash::HashMap::default();
         for kind in kinds {
             self.check_stored_plainly(&kind)?;
             let message = kind.full_name().to_owned();

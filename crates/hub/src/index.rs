@@ -1,8 +1,9 @@
 //! Finding the objects that a selector may fit without looking at all of them.
 use crate::keys::Keys;
+use foldhash::HashMap;
 use orrery_api::{FieldSelector, Kind, LabelSelector, Scheme};
 use orrery_store::{Snapshot, Terms};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// How many keys of one term are counted to compare it with others; beyond it, many are many.

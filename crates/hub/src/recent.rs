@@ -44,12 +44,12 @@ impl Recent {
             return Ok(known.clone());
         }
         let made = encode_at(kind, entry, revision)?;
-        shown.bytes += made.bytes().len();
+        shown.bytes += made.size();
         shown.changes.insert(change, made.clone());
         while CHANGES_MAX < shown.changes.len() || BYTES_MAX < shown.bytes {
             // The oldest goes, which may be the one that was asked for.
             let Some((_, oldest)) = shown.changes.pop_first() else { break };
-            shown.bytes -= oldest.bytes().len();
+            shown.bytes -= oldest.size();
         }
         Ok(made)
     }

@@ -7,11 +7,12 @@ use crate::options::{Concern, WatchEvent, WatchOptions};
 use crate::recent::Recent;
 use crate::refusal::from_store;
 use crate::store_accessor::{encode_at, fits};
+use foldhash::HashSet;
 use futures::stream::{self, StreamExt};
 use orrery_api::{Encoded, FieldSelector, Kind, LabelSelector};
 use orrery_store::{Entry, Event, EventBatch, Revision, Snapshot, Store, Watcher};
 use parking_lot::Mutex;
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 

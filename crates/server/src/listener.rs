@@ -200,7 +200,7 @@ async fn served_tls(
     peer.identity = identity(&stream);
     let refused = Box::pin(until_refused(access, peer.identity.clone()));
     if peer.identity.is_some() {
-        let Some(held) = place.held.known_as(&limits::key(&peer)) else {
+        let Some(held) = place.held.known_as(&limits::key(&peer).to_string()) else {
             tracing::debug!(?address, "its identity has too many connections");
             return Ok(());
         };

@@ -31,6 +31,7 @@ mod memory;
 mod model;
 mod sealed;
 mod store;
+pub mod wakes;
 
 pub use backup::{Backup, backup, inspect_backup, restore};
 pub use embedded::{EmbeddedOptions, open_embedded};

@@ -10,7 +10,7 @@ use prost::{Message, Name};
 
 use super::{
     Object, ObjectError, decode_error,
-    splice::{self, Shown},
+    splice::{self, Glance, Shown, Span},
     wire,
 };
 use crate::{ObjectMeta, kind::Kind};
@@ -27,9 +27,14 @@ pub struct Encoded {
 
 struct Inner {
     kind: Arc<Kind>,
-    /// One of these two is there from the beginning; the other is made when somebody wants it.
-    bytes: OnceLock<Bytes>,
+    /// Bytes or the object are there from the beginning; the other is made when somebody wants it.
+    raw: Option<Bytes>,
     object: OnceLock<Box<Object>>,
+    /// What is shown otherwise than `raw` says it, and the bytes that say it so.
+    shown: Shown,
+    bytes: OnceLock<Bytes>,
+    /// Of `raw`.
+    glance: OnceLock<Option<Glance>>,
     typed: OnceLock<Arc<dyn Any + Send + Sync>>,
     view: OnceLock<Encoded>,
     forms: Mutex<Vec<(Form, Bytes)>>,
@@ -45,35 +50,61 @@ pub struct Form {
 impl Encoded {
     /// Takes bytes as [`Object::encode`] writes them.
     pub fn new(kind: &Arc<Kind>, bytes: Bytes) -> Self {
-        Self::made_of(kind, bytes.into(), OnceLock::new())
+        Self::of_raw(kind, bytes, Shown::default(), OnceLock::new())
     }
 
-    fn made_of(kind: &Arc<Kind>, bytes: OnceLock<Bytes>, object: OnceLock<Box<Object>>) -> Self {
-        let (typed, view, forms) = <_>::default();
-        let kind = kind.clone();
-        Self { inner: Arc::new(Inner { kind, bytes, object, typed, view, forms }) }
+    fn of_raw(
+        kind: &Arc<Kind>,
+        raw: Bytes,
+        shown: Shown,
+        glance: OnceLock<Option<Glance>>,
+    ) -> Self {
+        let (object, bytes, typed, view, forms) = <_>::default();
+        let (kind, raw) = (kind.clone(), Some(raw));
+        let inner = Inner { kind, raw, object, shown, bytes, glance, typed, view, forms };
+        Self { inner: Arc::new(inner) }
     }
 
     /// An object that was read from bytes that hold no revision, at this one. Its type is what its
     /// kind says, whatever was written.
-    pub fn at(kind: &Arc<Kind>, bytes: &[u8], resource_version: &str) -> Result<Self, ObjectError> {
-        let shown = Shown { resource_version: Some(resource_version), project: None };
-        Self::shown(kind, bytes, shown, |object| object.set_resource_version(resource_version))
+    pub fn at(
+        kind: &Arc<Kind>,
+        bytes: &Bytes,
+        resource_version: &str,
+    ) -> Result<Self, ObjectError> {
+        let read = Self::new(kind, bytes.clone());
+        let shown = Shown { resource_version: Some(resource_version.into()), project: None };
+        read.shown(shown, |object| object.set_resource_version(resource_version))
     }
 
     /// The same object in a project of another name.
     pub fn in_project(&self, project: &str) -> Result<Self, ObjectError> {
-        let shown = Shown { project: Some(project), resource_version: None };
-        Self::shown(self.kind(), self.bytes(), shown, |object| object.set_project(project))
+        let shown = Shown { project: Some(project.into()), ..self.inner.shown.clone() };
+        self.shown(shown, |object| object.set_project(project))
     }
 
     /// The same object as it is kept: in a project by its id, and without a revision.
     pub fn stored_in(&self, project: &str) -> Result<Self, ObjectError> {
-        let shown = Shown { project: Some(project), resource_version: Some("") };
-        Self::shown(self.kind(), self.bytes(), shown, |object| {
+        let shown = Shown { project: Some(project.into()), resource_version: Some("".into()) };
+        self.shown(shown, |object| {
             object.set_project(project);
             object.set_resource_version("");
         })
+    }
+
+    /// The same object, shown so. No bytes are made before somebody wants them.
+    fn shown(
+        &self,
+        shown: Shown,
+        otherwise: impl FnOnce(&mut Object),
+    ) -> Result<Self, ObjectError> {
+        if self.glance().is_some() {
+            let glance = self.inner.glance.clone();
+            return Ok(Self::of_raw(self.kind(), self.raw().clone(), shown, glance));
+        }
+        let mut object = self.object()?.clone();
+        otherwise(&mut object);
+        Ok(Self::from(object))
     }
 
     /// An object of a typed value.
@@ -82,29 +113,23 @@ impl Encoded {
         Ok(Self::new(kind, value.encode_to_vec().into()))
     }
 
-    fn shown(
-        kind: &Arc<Kind>,
-        bytes: &[u8],
-        shown: Shown<'_>,
-        otherwise: impl FnOnce(&mut Object),
-    ) -> Result<Self, ObjectError> {
-        if let Some(spliced) = splice::splice(kind, bytes, shown) {
-            return Ok(Self::new(kind, spliced));
-        }
-        let mut object = Object::decode(kind, bytes)?;
-        otherwise(&mut object);
-        Ok(Self::from(object))
-    }
-
     pub fn kind(&self) -> &Arc<Kind> {
         &self.inner.kind
     }
 
     /// The object, encoded once.
     pub fn bytes(&self) -> &Bytes {
-        self.inner
-            .bytes
-            .get_or_init(|| self.decoded().map(|it| it.encode().into()).unwrap_or_default())
+        self.inner.bytes()
+    }
+
+    /// Bytes of the object in which the project and the revision may be others, and nothing else.
+    pub(crate) fn raw(&self) -> &Bytes {
+        self.inner.raw.as_ref().unwrap_or_else(|| self.bytes())
+    }
+
+    /// About how much memory it takes.
+    pub fn size(&self) -> usize {
+        self.raw().len()
     }
 
     /// The object, decoded once.
@@ -124,9 +149,9 @@ impl Encoded {
     /// The object, as the caller's own.
     pub fn into_object(self) -> Result<Object, ObjectError> {
         match Arc::try_unwrap(self.inner) {
-            Ok(inner) => match inner.object.into_inner() {
+            Ok(mut inner) => match inner.object.take() {
                 Some(object) => Ok(*object),
-                None => Object::decode(&inner.kind, &inner.bytes.into_inner().unwrap_or_default()),
+                None => Object::decode(&inner.kind, inner.bytes()),
             },
             Err(inner) => Self { inner }.object().cloned(),
         }
@@ -164,54 +189,68 @@ impl Encoded {
     }
 
     pub fn name(&self) -> Result<&str, ObjectError> {
-        self.meta_text(self.kind().numbers.name, Object::name)
+        self.meta_text(None, |glance| glance.name, Object::name)
     }
 
     pub fn project(&self) -> Result<&str, ObjectError> {
-        self.meta_text(self.kind().numbers.project, Object::project)
+        let shown = self.inner.shown.project.as_deref();
+        self.meta_text(shown, |glance| glance.project, Object::project)
     }
 
     pub fn uid(&self) -> Result<&str, ObjectError> {
-        self.meta_text(self.kind().numbers.uid, Object::uid)
+        self.meta_text(None, |glance| glance.uid, Object::uid)
     }
 
     pub fn resource_version(&self) -> Result<&str, ObjectError> {
-        self.meta_text(self.kind().numbers.resource_version, Object::resource_version)
+        let shown = self.inner.shown.resource_version.as_deref();
+        self.meta_text(shown, |glance| glance.resource_version, Object::resource_version)
     }
 
-    fn meta_text(&self, number: u32, of: fn(&Object) -> &str) -> Result<&str, ObjectError> {
+    fn meta_text<'a>(
+        &'a self,
+        shown: Option<&'a str>,
+        place: fn(&Glance) -> Span,
+        of: fn(&Object) -> &str,
+    ) -> Result<&'a str, ObjectError> {
+        if let Some(shown) = shown {
+            return Ok(shown);
+        }
         if let Some(object) = self.decoded() {
             return Ok(of(object));
         }
-        match splice::meta_text(self.kind(), self.bytes(), number) {
-            Some(text) => Ok(text),
+        match self.glance() {
+            Some(glance) => Ok(place(glance).text(self.raw())),
             None => self.object().map(of),
         }
     }
 
     /// Whether the object belongs to others.
     pub fn has_owners(&self) -> Result<bool, ObjectError> {
-        let number = self.kind().numbers.owner_references;
-        match splice::meta_has(self.kind(), self.bytes(), number) {
-            Some(has) => Ok(has),
+        match self.glance() {
+            Some(glance) => Ok(glance.has_owners),
             None => self.object().map(Object::has_owners),
         }
     }
 
     /// Whether the object waits for its finalizers to go.
     pub fn is_going(&self) -> Result<bool, ObjectError> {
-        let number = self.kind().numbers.deletion_timestamp;
-        match splice::meta_has(self.kind(), self.bytes(), number) {
-            Some(has) => Ok(has),
+        match self.glance() {
+            Some(glance) => Ok(glance.is_going),
             None => self.object().map(|object| object.deletion_timestamp().is_some()),
         }
+    }
+
+    /// The metadata in short, looked over once; `None` where it must be decoded.
+    fn glance(&self) -> Option<&Glance> {
+        let look = || splice::glance(self.kind(), self.raw());
+        self.inner.glance.get_or_init(look).as_ref()
     }
 
     /// What was published of it; nothing else is read.
     pub fn status<T: Message + Default>(&self) -> Result<Option<T>, ObjectError> {
         let Some(number) = self.kind().numbers.status else { return Ok(None) };
         let mut status: Option<T> = None;
-        for content in wire::all(self.bytes(), &[number]) {
+        for content in wire::all(self.raw(), &[number]) {
             let merged = status.get_or_insert_default().merge(content);
             merged.map_err(|error| decode_error(self.kind().kind(), &error))?;
         }
@@ -221,14 +260,14 @@ impl Encoded {
     /// The text of one label; the others are passed over.
     pub fn label(&self, name: &str) -> Option<&str> {
         let way = [self.kind().numbers.metadata, self.kind().numbers.labels];
-        let entries = wire::all(self.bytes(), &way);
+        let entries = wire::all(self.raw(), &way);
         entries.into_iter().rev().find_map(|entry| wire::of_entry(entry, name))
     }
 
     /// The text of one annotation; the others are passed over.
     pub fn annotation(&self, name: &str) -> Option<&str> {
         let way = [self.kind().numbers.metadata, self.kind().numbers.annotations];
-        let entries = wire::all(self.bytes(), &way);
+        let entries = wire::all(self.raw(), &way);
         entries.into_iter().rev().find_map(|entry| wire::of_entry(entry, name))
     }
 
@@ -262,10 +301,28 @@ impl Encoded {
     }
 }
 
+impl Inner {
+    fn bytes(&self) -> &Bytes {
+        match &self.raw {
+            Some(raw) if self.shown.is_nothing() => raw,
+            raw => self.bytes.get_or_init(|| {
+                // What is shown otherwise has a glance, and what has one can be spliced.
+                let spliced =
+                    raw.as_ref().and_then(|raw| splice::splice(&self.kind, raw, &self.shown));
+                let encoded = || self.object.get().map(|object| object.encode().into());
+                spliced.or_else(encoded).unwrap_or_default()
+            }),
+        }
+    }
+}
+
 impl From<Object> for Encoded {
     fn from(object: Object) -> Self {
-        let kind = object.kind().clone();
-        Self::made_of(&kind, OnceLock::new(), OnceLock::from(Box::new(object)))
+        let (shown, bytes, glance, typed, view, forms) = <_>::default();
+        let (kind, raw) = (object.kind().clone(), None);
+        let object = OnceLock::from(Box::new(object));
+        let inner = Inner { kind, raw, object, shown, bytes, glance, typed, view, forms };
+        Self { inner: Arc::new(inner) }
     }
 }
 

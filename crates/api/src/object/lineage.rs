@@ -40,7 +40,7 @@ impl Encoded {
         }
         let way = [self.kind().numbers.metadata, self.kind().numbers.annotations];
         let mut found = false;
-        each(self.bytes(), &way, &mut |entry| found |= of_entry(entry, LINEAGE).is_some());
+        each(self.raw(), &way, &mut |entry| found |= of_entry(entry, LINEAGE).is_some());
         found
     }
 

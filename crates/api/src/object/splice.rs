@@ -9,19 +9,25 @@
 use bytes::{BufMut, Bytes};
 use prost::encoding::{WireType, encode_key, encode_varint};
 
-use super::wire::next;
+use super::wire::{self, next};
 use crate::kind::Kind;
 
-/// What the metadata says afterwards. `None` leaves it as it is; empty text takes it away.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Shown<'a> {
-    pub project: Option<&'a str>,
-    pub resource_version: Option<&'a str>,
+/// What the metadata says instead. `None` leaves it as it is; empty text takes it away.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shown {
+    pub project: Option<Box<str>>,
+    pub resource_version: Option<Box<str>>,
+}
+
+impl Shown {
+    pub fn is_nothing(&self) -> bool {
+        self.project.is_none() && self.resource_version.is_none()
+    }
 }
 
 /// The same object, shown differently; `None` when the bytes are of an unusual form and must be
-/// decoded.
-pub(super) fn splice(kind: &Kind, bytes: &[u8], shown: Shown<'_>) -> Option<Bytes> {
+/// decoded. All that have a [`Glance`] are of the usual one.
+pub(super) fn splice(kind: &Kind, bytes: &[u8], shown: &Shown) -> Option<Bytes> {
     let numbers = [kind.numbers.api_version, kind.numbers.kind];
     let metadata = kind.numbers.metadata;
     let (mut before, mut meta, mut after): (Vec<&[u8]>, _, &[u8]) = (Vec::new(), None, &[]);
@@ -41,8 +47,8 @@ pub(super) fn splice(kind: &Kind, bytes: &[u8], shown: Shown<'_>) -> Option<Byte
     }
     let kept = kept(kind, meta.unwrap_or_default(), shown)?;
     let said = [
-        (kind.numbers.project, shown.project),
-        (kind.numbers.resource_version, shown.resource_version),
+        (kind.numbers.project, shown.project.as_deref()),
+        (kind.numbers.resource_version, shown.resource_version.as_deref()),
     ];
     let said = said.map(|(number, text)| (number, text.filter(|text| !text.is_empty())));
     let length = kept.iter().map(|part| part.len()).sum::<usize>()
@@ -82,30 +88,72 @@ pub(super) fn metadata<'a>(kind: &Kind, bytes: &'a [u8]) -> Option<&'a [u8]> {
     found
 }
 
-/// A text of the metadata: `None` where it cannot be told without decoding, empty where it is absent.
-pub(super) fn meta_text<'a>(kind: &Kind, bytes: &'a [u8], number: u32) -> Option<&'a str> {
-    let (mut rest, mut found) = (metadata(kind, bytes)?, "");
+/// Where a text stands in the bytes of an object.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    pub fn text(self, bytes: &[u8]) -> &str {
+        wire::text(&bytes[self.start as usize..self.end as usize])
+    }
+}
+
+/// What the metadata says that is asked for most, and where: found in one walk. Texts that are absent are empty.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Glance {
+    pub name: Span,
+    pub project: Span,
+    pub uid: Span,
+    pub resource_version: Span,
+    pub has_owners: bool,
+    pub is_going: bool,
+}
+
+/// `None` where the bytes are of an unusual form, and must be decoded to tell.
+pub(super) fn glance(kind: &Kind, bytes: &[u8]) -> Option<Glance> {
+    let (numbers, mut rest, mut found) = (&kind.numbers, bytes, None);
     while let Some(field) = next(&mut rest)? {
-        if field.number == number {
-            found = std::str::from_utf8(field.content).ok()?;
+        let is_type = field.number == numbers.api_version || field.number == numbers.kind;
+        if field.number == numbers.metadata && field.wire == WireType::LengthDelimited {
+            if found.is_some() {
+                return None;
+            }
+            found = Some(glance_at(kind, field.content, bytes.len() - rest.len())?);
+        } else if field.number == numbers.metadata || is_type && found.is_some() {
+            return None;
         }
+    }
+    found
+}
+
+/// Of metadata that ends at a place of the object.
+fn glance_at(kind: &Kind, metadata: &[u8], end: usize) -> Option<Glance> {
+    let (numbers, mut found, mut rest) = (&kind.numbers, Glance::default(), metadata);
+    while let Some(field) = next(&mut rest)? {
+        let place = match field.number {
+            number if number == numbers.name => &mut found.name,
+            number if number == numbers.project => &mut found.project,
+            number if number == numbers.uid => &mut found.uid,
+            number if number == numbers.resource_version => &mut found.resource_version,
+            number => {
+                found.has_owners |= number == numbers.owner_references;
+                found.is_going |= number == numbers.deletion_timestamp;
+                continue;
+            }
+        };
+        std::str::from_utf8(field.content).ok()?;
+        let end = end - rest.len();
+        let start = u32::try_from(end - field.content.len()).ok()?;
+        *place = Span { start, end: u32::try_from(end).ok()? };
     }
     Some(found)
 }
 
-/// Whether a field of the metadata is there: `None` where it cannot be told without decoding.
-pub(super) fn meta_has(kind: &Kind, bytes: &[u8], number: u32) -> Option<bool> {
-    let mut rest = metadata(kind, bytes)?;
-    while let Some(field) = next(&mut rest)? {
-        if field.number == number {
-            return Some(true);
-        }
-    }
-    Some(false)
-}
-
 /// The parts of the metadata that stay, as long runs.
-fn kept<'a>(kind: &Kind, meta: &'a [u8], shown: Shown<'_>) -> Option<Vec<&'a [u8]>> {
+fn kept<'a>(kind: &Kind, meta: &'a [u8], shown: &Shown) -> Option<Vec<&'a [u8]>> {
     let replaced = |number: u32| {
         number == kind.numbers.project && shown.project.is_some()
             || number == kind.numbers.resource_version && shown.resource_version.is_some()

@@ -108,7 +108,7 @@ impl SchemeBuilder {
         if !self.problems.is_empty() {
             return Err(SchemeError { problems: self.problems });
         }
-        Ok(Scheme { suffix, kinds, spokes, by_name: HashMap::new() }.with_names())
+        Ok(Scheme { suffix, kinds, spokes, by_name: <_>::default() }.with_names())
     }
 
     /// Kinds by their message name. A message that several pools hold is one kind.

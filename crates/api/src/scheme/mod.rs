@@ -34,7 +34,7 @@ pub struct Scheme {
     /// Spokes by the full name of their hub kind.
     spokes: HashMap<String, Vec<Arc<Spoke>>>,
     /// Kinds that are served by their name as programs write it, as [`Scheme::resolve`] finds them.
-    by_name: HashMap<String, Vec<Arc<Kind>>>,
+    by_name: foldhash::HashMap<String, Vec<Arc<Kind>>>,
 }
 
 impl Scheme {

@@ -50,7 +50,7 @@ proptest! {
             bytes.extend_from_slice(&[0x1a, 6, 0x0a, 4, b'l', b'a', b't', b'e']);
         }
         let mut object = Object::decode(&gadget_kind(), &bytes).expect("a gadget");
-        let shown = Encoded::at(&gadget_kind(), &bytes, &version).expect("a gadget");
+        let shown = Encoded::at(&gadget_kind(), &bytes.into(), &version).expect("a gadget");
         object.set_resource_version(&version);
         prop_assert_eq!(&shown.clone().into_object().expect("a gadget"), &object);
         let shown = shown.in_project(&project).expect("a gadget");
@@ -59,6 +59,15 @@ proptest! {
         prop_assert_eq!(shown.meta().expect("metadata"), object.meta());
         prop_assert_eq!(shown.project().expect("metadata"), object.project());
         prop_assert_eq!(shown.resource_version().expect("metadata"), object.resource_version());
+        prop_assert_eq!(shown.uid().expect("metadata"), object.uid());
+        prop_assert_eq!(shown.is_going().expect("metadata"), object.deletion_timestamp().is_some());
+        let stored = shown.stored_in("id").expect("a gadget");
+        object.set_project("id");
+        object.set_resource_version("");
+        prop_assert_eq!(stored.resource_version().expect("metadata"), "");
+        let read = Encoded::new(&gadget_kind(), stored.bytes().clone());
+        prop_assert_eq!(read.object().expect("a gadget"), &object);
+        prop_assert_eq!(stored.into_object().expect("a gadget"), object);
     }
 
     /// proves: HUB-10

@@ -5,9 +5,10 @@
 //!                                                             │
 //!                                          aside ──> the runtime of everything else
 //! ```
-//! A connection stays where it is: what it needs is woken on its own thread, nobody looks for work to take over, and
+//! A connection stays where it is, and its thread too: what it needs is woken there, nobody looks for work to take over, and
 //! however many connections of a thread are woken from outside at once, the thread is woken once. The price is that
 //! whoever computes for long keeps its neighbours waiting, so what may do that runs [`aside`].
+use super::processors::Processors;
 use crate::memory;
 use crate::operations::ConnectionThreads;
 use futures::FutureExt as _;
@@ -15,11 +16,13 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use hyper::rt::Executor as _;
 use hyper_util::rt::TokioExecutor;
+use orrery_store::wakes::{Patient, together};
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
@@ -66,7 +69,8 @@ impl Threads {
             ConnectionThreads::Server => 0,
         };
         let stop = CancellationToken::new();
-        let start = |at| Thread::start(at, stop.child_token());
+        let processors = Processors::allowed();
+        let start = |at| Thread::start(at, count, processors, stop.child_token());
         let all = (0..count).map(start).collect::<Result<_, _>>()?;
         Ok(Self { all, stop: stop.drop_guard() })
     }
@@ -102,12 +106,20 @@ impl Threads {
 }
 
 impl Thread {
-    fn start(at: usize, stop: CancellationToken) -> std::io::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
+    fn start(
+        at: usize,
+        count: usize,
+        processors: Option<Processors>,
+        stop: CancellationToken,
+    ) -> std::io::Result<Self> {
+        // Whoever blocks for it is not kept where it is.
+        let free = move || processors.iter().for_each(Processors::leave);
+        let runtime = Builder::new_current_thread().enable_all().on_thread_start(free).build()?;
         let elsewhere = Handle::current();
         let (arrivals, arriving) = mpsc::channel(ARRIVALS_MAX);
         let (told, ended) = oneshot::channel();
         let run = move || {
+            processors.iter().for_each(|processors| processors.keep(at, count));
             ELSEWHERE.set(Some(elsewhere));
             // In a task: whatever wakes it on its own thread costs no system call then.
             let living = runtime.spawn(live(arriving));
@@ -127,10 +139,16 @@ async fn live(mut arriving: mpsc::Receiver<Arrival>) {
     let mut rest = tokio::time::interval(REST_INTERVAL);
     rest.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut turns = 0;
+    // Commits that are answered together wake the thread once.
+    let patient = Arc::new(Patient::default());
+    let waker = Waker::from(patient.clone());
     loop {
         let turn = poll_fn(|context| {
             turns += 1;
-            all.poll_next_unpin(context)
+            patient.register(context.waker());
+            let mut context = Context::from_waker(&waker);
+            // What they commit is told when all of them have had their turn.
+            together(|| all.poll_next_unpin(&mut context))
         });
         tokio::select! {
             biased;

@@ -48,7 +48,7 @@ pub fn asked_of_resource(
 #[derive(Clone)]
 pub struct Guard {
     access: Access,
-    subject: Subject,
+    subject: Arc<Subject>,
     borrowed: Option<Borrowed>,
 }
 
@@ -65,13 +65,13 @@ impl Borrowed {
 impl Guard {
     /// For somebody of whom nothing is known yet, and who therefore may do nothing.
     pub fn new(access: Access) -> Self {
-        Self { access, subject: Subject::unknown(), borrowed: None }
+        Self { access, subject: Subject::unknown().into(), borrowed: None }
     }
 
     /// The same for somebody else.
     #[must_use]
     pub fn of(&self, subject: Subject) -> Self {
-        Self { access: self.access.clone(), subject, borrowed: None }
+        Self { access: self.access.clone(), subject: subject.into(), borrowed: None }
     }
 
     /// The same where another asks as this one.

@@ -23,6 +23,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 use share::{Bucket, Refused};
 use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -84,7 +86,7 @@ struct Inner {
 struct Books {
     in_flight: usize,
     active: usize,
-    peers: HashMap<String, Account>,
+    peers: HashMap<PeerKey, Account>,
 }
 
 #[derive(Debug)]
@@ -158,10 +160,10 @@ impl Ledger {
         }
     }
 
-    fn refuse(&self, peer: &str, refused: Refused) -> Error {
+    fn refuse(&self, peer: &PeerKey, refused: Refused) -> Error {
         let reason = refused.as_str();
         self.inner.refusals.get_or_create(&Because { reason }).inc();
-        tracing::debug!(peer, reason, "refused");
+        tracing::debug!(%peer, reason, "refused");
         let retry_after = refused.retry_after();
         Error::TooManyRequests { message: refused.message(&self.inner.limits), retry_after }
     }
@@ -174,26 +176,44 @@ impl Account {
 }
 
 /// Forgets peers that hold nothing, when there are too many.
-fn forget(peers: &mut HashMap<String, Account>) {
+fn forget(peers: &mut HashMap<PeerKey, Account>) {
     if PEERS_MAX <= peers.len() {
         peers.retain(|_, account| 0 < account.in_flight + account.watches);
     }
 }
 
-/// By what a peer is known: who has proven who they are, however they did, has an account of their own;
-/// everybody else shares the one of their address.
-pub fn key(peer: &Peer) -> String {
-    let address = || peer.address.map(|address| address.ip().to_string()).unwrap_or_default();
+/// By what a peer is known.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum PeerKey {
+    Address(Option<IpAddr>),
+    Identity(String),
+}
+
+impl fmt::Display for PeerKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(Some(address)) => address.fmt(f),
+            Self::Address(None) => Ok(()),
+            Self::Identity(name) => name.fmt(f),
+        }
+    }
+}
+
+/// Who has proven who they are, however they did, has an account of their own; everybody else shares the one of their
+/// address.
+pub fn key(peer: &Peer) -> PeerKey {
+    let address = PeerKey::Address(peer.address.map(|address| address.ip()));
     if peer.login.is_none() && peer.identity.is_none() {
-        return address();
+        return address;
     }
     // Whoever asks as many others is still one.
     let subject = peer.asker();
     match subject.known_by {
         KnownBy::Certificate | KnownBy::Token | KnownBy::Oidc => {
-            format!("{} {}", subject.role.map_or("", Role::as_str), subject.name)
+            let role = subject.role.map_or("", Role::as_str);
+            PeerKey::Identity(format!("{role} {}", subject.name))
         }
-        KnownBy::Plain | KnownBy::Impersonation | KnownBy::Nothing => address(),
+        KnownBy::Plain | KnownBy::Impersonation | KnownBy::Nothing => address,
     }
 }
 
@@ -201,7 +221,7 @@ pub fn key(peer: &Peer) -> String {
 #[derive(Debug)]
 pub struct Taken {
     ledger: Ledger,
-    peer: String,
+    peer: PeerKey,
     what: What,
 }
 
@@ -269,9 +289,10 @@ mod tests {
             let login = Subject::person(name.to_owned(), Vec::new(), KnownBy::Token);
             Peer { encrypted: true, login: Some(login), ..at.clone() }
         };
-        assert_eq!(key(&at), "10.0.0.1");
-        assert_eq!(key(&Peer { encrypted: true, ..at.clone() }), "10.0.0.1", "nothing is proven");
-        assert_eq!(key(&login("ann")), "user ann");
+        let said = |peer: &Peer| key(peer).to_string();
+        assert_eq!(said(&at), "10.0.0.1");
+        assert_eq!(said(&Peer { encrypted: true, ..at.clone() }), "10.0.0.1", "nothing is proven");
+        assert_eq!(said(&login("ann")), "user ann");
         assert_ne!(key(&login("10.0.0.1")), key(&at), "a name is no address");
     }
 

@@ -25,6 +25,7 @@ use crate::{
     error::{Error, OpenError},
     judge,
     model::{Entry, Head, Op, Revision},
+    wakes,
 };
 
 #[derive(Debug)]
@@ -84,14 +85,16 @@ impl Committer {
             Some(reason) => Err(Error::Unavailable { reason: Arc::clone(reason) }),
             None => self.commit(&group),
         };
-        for (at, request) in group.into_iter().enumerate() {
-            let answer = match &outcome {
-                Ok(answers) => answers[at].clone(),
-                Err(error) => Err(error.clone()),
-            };
-            // A caller that went away no longer wants to know.
-            let _ = request.answer.send(answer);
-        }
+        wakes::together(|| {
+            for (at, request) in group.into_iter().enumerate() {
+                let answer = match &outcome {
+                    Ok(answers) => answers[at].clone(),
+                    Err(error) => Err(error.clone()),
+                };
+                // A caller that went away no longer wants to know.
+                let _ = request.answer.send(answer);
+            }
+        });
         if before != self.head {
             self.shared.feed.tell();
             self.note();

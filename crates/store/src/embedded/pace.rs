@@ -2,13 +2,14 @@
 //!
 //! A sync costs the same for one commit as for fifty. Where many write at once, those who were just answered come
 //! again within a moment, and a group that begins with the first of them makes all others wait for a sync of its
-//! own. So a group begins when half of those who lately wrote are there:
+//! own. So a group begins when a quarter of those who lately wrote are there:
 //!
 //! ```text
-//!   committer    | one half |   | other half |   | one half |
-//!   connections  | other half .. | one half .. | other half
+//!   committer    | some |   | others |   | some |
+//!   connections  | others .. | some .. | others
 //! ```
-//! Neither half waits for the other, and nobody who writes alone waits at all.
+//! Nobody waits for all, and nobody who writes alone waits at all. Those whose connections share a thread come together anyway,
+//! at the end of its turn ([`crate::wakes`]).
 
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ pub(super) struct Pace {
 
 impl Pace {
     pub fn wish(&self) -> Wish {
-        Wish { commits: self.crowd / 2, patience: self.took.min(PATIENCE_MAX) }
+        Wish { commits: self.crowd / 4, patience: self.took.min(PATIENCE_MAX) }
     }
 
     /// Takes in how long a group took, how many were in it, and how many had come at its end.
@@ -59,13 +60,13 @@ mod tests {
     }
 
     #[test]
-    fn half_of_those_who_write_are_waited_for() {
+    fn a_quarter_of_those_who_write_are_waited_for() {
         assert_eq!(after(&[]).wish().commits, 0, "nobody is known");
         assert_eq!(after(&[(1, 0)]).wish().commits, 0, "one who writes alone");
-        assert_eq!(after(&[(1, 1)]).wish().commits, 1, "two in turns do not wait for each other");
-        assert_eq!(after(&[(1, 2)]).wish().commits, 1);
-        assert_eq!(after(&[(32, 32)]).wish().commits, 32);
-        assert_eq!(after(&[(1, 63), (20, 5)]).wish().commits, 28, "most of them come again");
+        assert_eq!(after(&[(3, 4)]).wish().commits, 1, "a few do not wait for each other");
+        assert_eq!(after(&[(4, 4)]).wish().commits, 2);
+        assert_eq!(after(&[(32, 32)]).wish().commits, 16);
+        assert_eq!(after(&[(1, 63), (20, 5)]).wish().commits, 14, "most of them come again");
     }
 
     #[test]
@@ -89,7 +90,7 @@ mod tests {
             groups in prop::collection::vec((1_usize..512, 0_usize..1024), 0..50),
         ) {
             let most = groups.iter().map(|(group, waiting)| group + waiting).max().unwrap_or(0);
-            prop_assert!(after(&groups).wish().commits <= most / 2);
+            prop_assert!(after(&groups).wish().commits <= most / 4);
         }
     }
 }

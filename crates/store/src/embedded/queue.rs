@@ -1,10 +1,15 @@
 //! Commits on their way to the committer, who takes them in groups.
 
+use std::{
+    sync::Arc,
+    task::{Wake, Waker},
+};
+
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::Semaphore;
 
 use super::{closed, committer::Request, pace::Wish};
-use crate::error::Error;
+use crate::{error::Error, wakes};
 
 /// How many commits wait for the committer before callers do. A few groups' worth: more would
 /// only hide that the disk is the bottleneck.
@@ -20,8 +25,20 @@ const GROUP_BYTES_MAX: usize = 8 << 20;
 pub(super) struct Queue {
     line: Mutex<Line>,
     /// There are as many as the committer waits for, or there will be no more.
-    ripe: Condvar,
+    ripe: Arc<Ripe>,
+    /// Says so.
+    ripen: Waker,
     room: Semaphore,
+}
+
+/// Where the committer waits.
+#[derive(Debug, Default)]
+struct Ripe(Condvar);
+
+impl Wake for Ripe {
+    fn wake(self: Arc<Self>) {
+        self.0.notify_one();
+    }
 }
 
 #[derive(Debug, Default)]
@@ -35,7 +52,9 @@ struct Line {
 impl Queue {
     pub fn new() -> Self {
         let room = Semaphore::new(WAITING_MAX);
-        Self { line: Mutex::default(), ripe: Condvar::new(), room }
+        let ripe = Arc::new(Ripe::default());
+        let ripen = Waker::from(Arc::clone(&ripe));
+        Self { line: Mutex::default(), ripe, ripen, room }
     }
 
     pub async fn put(&self, request: Request) -> Result<(), Error> {
@@ -49,7 +68,8 @@ impl Queue {
         let ripe = line.waiting.len() == line.wanted;
         drop(line);
         if ripe {
-            self.ripe.notify_one();
+            // Whoever has more to commit in the same turn says so once.
+            wakes::patiently(&self.ripen);
         }
         Ok(())
     }
@@ -58,7 +78,7 @@ impl Queue {
     pub fn close(&self) {
         self.line.lock().closed = true;
         self.room.close();
-        self.ripe.notify_one();
+        self.ripe.0.notify_one();
     }
 
     /// The same when there is nobody to take them: they are told so by the end of their channels.
@@ -76,9 +96,9 @@ impl Queue {
     pub fn take(&self, wish: Wish) -> Option<Vec<Request>> {
         let mut line = self.line.lock();
         line.wanted = 1;
-        self.ripe.wait_while(&mut line, |line| line.lacks(1));
+        self.ripe.0.wait_while(&mut line, |line| line.lacks(1));
         line.wanted = wish.commits;
-        self.ripe.wait_while_for(&mut line, |line| line.lacks(wish.commits), wish.patience);
+        self.ripe.0.wait_while_for(&mut line, |line| line.lacks(wish.commits), wish.patience);
         line.wanted = 0;
         let group = line.group();
         self.room.add_permits(group.len());

@@ -86,6 +86,11 @@ impl<'a> Metadata<'a> {
         Some(meta)
     }
 
+    /// The same in this project, whatever was read.
+    pub fn within(self, project: &'a str) -> Self {
+        Self { project, ..self }
+    }
+
     fn take(&mut self, field: &wire::Field<'a>) -> Option<()> {
         if field.number == GENERATION {
             let mut content = field.content;

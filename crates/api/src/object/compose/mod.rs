@@ -37,8 +37,8 @@ impl Encoded {
     pub fn with_status_of(&self, given: &Self) -> Option<Composed> {
         let kind = self.kind();
         kind.fields.status.as_ref()?;
-        let (old, new) = (Parts::read(kind, self.bytes())?, Parts::read(kind, given.bytes())?);
-        let meta = Metadata::read(old.metadata)?;
+        let (old, new) = (Parts::read(kind, self.raw())?, Parts::read(kind, given.raw())?);
+        let meta = Metadata::read(old.metadata)?.within(self.project().ok()?);
         if meta.is_deleted() || meta.has_managed_status() {
             return None;
         }
@@ -75,8 +75,9 @@ impl Encoded {
         if !is_plain(kind) {
             return None;
         }
-        let (old, new) = (Parts::read(kind, self.bytes())?, Parts::read(kind, given.bytes())?);
-        let (before, mut meta) = (Metadata::read(old.metadata)?, Metadata::read(new.metadata)?);
+        let (old, new) = (Parts::read(kind, self.raw())?, Parts::read(kind, given.raw())?);
+        let before = Metadata::read(old.metadata)?.within(self.project().ok()?);
+        let mut meta = Metadata::read(new.metadata)?.within(given.project().ok()?);
         let unusual = !old.rest.is_empty() || !new.rest.is_empty() || !meta.is_readable();
         if unusual || before.is_deleted() || before.is_managed() {
             return None;

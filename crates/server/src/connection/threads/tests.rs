@@ -133,3 +133,21 @@ async fn what_runs_elsewhere_ends_with_whoever_waits() {
     }
     threads.end().await;
 }
+
+/// Who blocks for a connection is not kept on its processor.
+#[tokio::test]
+async fn what_blocks_runs_anywhere() {
+    let allowed = || Processors::allowed().expect("they are known").numbers();
+    let threads = started();
+    let (told, where_it_may) = oneshot::channel();
+    let blocking = async move {
+        let may = tokio::task::spawn_blocking(allowed).await.expect("no panic");
+        told.send((allowed(), may)).expect("somebody listens");
+    };
+    threads.take(|| blocking).await;
+    let (connection, blocked) = where_it_may.await.expect("it lives");
+    assert_eq!(blocked, allowed());
+    let one_for_each = threads.all.len() == blocked.len();
+    assert_eq!(connection.len(), if one_for_each { 1 } else { blocked.len() });
+    threads.end().await;
+}
