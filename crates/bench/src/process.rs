@@ -49,6 +49,16 @@ pub fn own_cpu() -> anyhow::Result<Duration> {
     cpu_of("self")
 }
 
+/// How long the processors of the machine have rested so far, all of them together.
+pub fn rest() -> anyhow::Result<Duration> {
+    let stat = std::fs::read_to_string("/proc/stat")?;
+    let all = stat.lines().next().context("read /proc/stat")?;
+    // cpu, user, nice, system, then idle and waiting for a disk.
+    let ticks: f64 =
+        all.split_whitespace().skip(4).take(2).filter_map(|f| f.parse::<f64>().ok()).sum();
+    Ok(Duration::from_secs_f64(ticks / TICKS_PER_SECOND))
+}
+
 /// Memory of this process, in MiB.
 pub fn own_memory_mib() -> anyhow::Result<f64> {
     memory_of("self")

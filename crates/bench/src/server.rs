@@ -19,8 +19,13 @@ pub type Client = HubClient<Channel>;
 
 impl Server {
     pub async fn start(data: &Path) -> anyhow::Result<Self> {
+        Self::start_program(&process::orrery()?, data).await
+    }
+
+    /// Of another build than the one beside this benchmark.
+    pub async fn start_program(program: &Path, data: &Path) -> anyhow::Result<Self> {
         let port = process::free_port()?;
-        let mut command = Command::new(process::orrery()?);
+        let mut command = Command::new(program);
         command.args(["server", "--log", "error", "--drivers-listen", "off"]);
         command.args(["--storage-listen", "off", "--listen"]);
         command.arg(format!("127.0.0.1:{port}")).arg("--data-dir").arg(data);

@@ -23,9 +23,6 @@ type Payload = fn(&str, usize, usize) -> ApplyRequest;
 /// Objects that the writers change in turn.
 const OBJECTS: usize = 256;
 
-/// How often the two take turns.
-const TURNS: usize = 3;
-
 const COLUMNS: [&str; 9] = [
     "work",
     "clients",
@@ -38,36 +35,21 @@ const COLUMNS: [&str; 9] = [
     "ratio",
 ];
 
-/// The applies of many clients, again and again: how far apart runs are that should be the same.
-pub async fn in_turns(folder: &Path) -> anyhow::Result<()> {
-    println!("## Durable writes in turns, {TIME:?} each\n");
-    let mut table = Table::new(&COLUMNS);
-    let server = Server::start(&folder.join("ours")).await?;
-    let (peer, address) = etcd::start(folder).await?;
-    for _ in 0..TURNS {
-        let theirs = measured(&peer, etcd_writes(&address, 64)).await?;
-        let ours = measured(&server.process, writes(&server, 64, typed_resource)).await?;
-        table.row(&row("protobuf apply / put", 64, &ours, &theirs));
-    }
-    table.print();
-    Ok(())
-}
-
 pub async fn measure(folder: &Path) -> anyhow::Result<()> {
     println!("## Durable writes and consistent reads, {TIME:?} each\n");
     let mut table = Table::new(&COLUMNS);
     let server = Server::start(&folder.join("ours")).await?;
     let (peer, address) = etcd::start(folder).await?;
     for clients in [1, 64] {
-        let theirs = measured(&peer, etcd_writes(&address, clients)).await?;
+        let theirs = measured(&peer, etcd_writes(&address, clients, TIME)).await?;
         let bodies: [(&str, Payload); 2] =
             [("protobuf apply / put", typed_resource), ("JSON apply / put", resource)];
         for (work, body) in bodies {
-            let ours = measured(&server.process, writes(&server, clients, body)).await?;
+            let ours = measured(&server.process, writes(&server, clients, body, TIME)).await?;
             table.row(&row(work, clients, &ours, &theirs));
         }
     }
-    let theirs = measured(&peer, etcd_writes(&address, 64)).await?;
+    let theirs = measured(&peer, etcd_writes(&address, 64, TIME)).await?;
     let ours = measured(&server.process, streamed(&server, 64)).await?;
     table.row(&row("protobuf apply in a stream / put", 64, &ours, &theirs));
     for clients in [1, 64] {
@@ -80,7 +62,7 @@ pub async fn measure(folder: &Path) -> anyhow::Result<()> {
 }
 
 /// What happened, and the CPU time that the process spent on each request.
-async fn measured(
+pub async fn measured(
     process: &Process,
     work: impl Future<Output = anyhow::Result<Outcome>>,
 ) -> anyhow::Result<(Outcome, Duration)> {
@@ -112,11 +94,16 @@ fn row(
     row
 }
 
-async fn writes(server: &Server, clients: usize, body: Payload) -> anyhow::Result<Outcome> {
+pub async fn writes(
+    server: &Server,
+    clients: usize,
+    body: Payload,
+    time: Duration,
+) -> anyhow::Result<Outcome> {
     let apply = server.method("Apply");
     let message = move |sequence| body(&name(sequence), PAYLOAD, sequence).encode_to_vec();
     checked(&apply, message(0)).await?;
-    apply.called(clients, TIME, message).await
+    apply.called(clients, time, message).await
 }
 
 fn name(sequence: usize) -> String {
@@ -161,12 +148,12 @@ async fn reads(server: &Server, clients: usize) -> anyhow::Result<Outcome> {
     get.called(clients, TIME, move |_| request.clone()).await
 }
 
-async fn etcd_writes(address: &str, clients: usize) -> anyhow::Result<Outcome> {
+pub async fn etcd_writes(address: &str, clients: usize, time: Duration) -> anyhow::Result<Outcome> {
     let put = Method { address: address.to_owned(), path: etcd::PUT.to_owned() };
     let value = "x".repeat(PAYLOAD + 112);
     let message = move |sequence| etcd::put(&name(sequence), &value);
     checked(&put, message(0)).await?;
-    put.called(clients, TIME, message).await
+    put.called(clients, time, message).await
 }
 
 async fn etcd_reads(address: &str, clients: usize) -> anyhow::Result<Outcome> {
