@@ -36,14 +36,16 @@ impl Browsers {
         Self { names: None }
     }
 
-    /// Why a request is refused, if it is.
-    pub fn refuses<B>(&self, request: &Request<B>) -> Option<String> {
+    /// Why a request is refused, if it is; `grpc` says whether it is a call of gRPC.
+    pub fn refuses<B>(&self, request: &Request<B>, grpc: bool) -> Option<String> {
         let headers = request.headers();
-        let host = text(headers, header::HOST.as_str())
-            .or_else(|| request.uri().authority().map(Authority::as_str));
+        let host = || {
+            let authority = || request.uri().authority().map(Authority::as_str);
+            text(headers, header::HOST.as_str()).or_else(authority)
+        };
         let why = site(headers).or_else(|| origin(headers, host)).or_else(|| {
-            let checked = self.names.as_deref().filter(|_| !is_grpc(headers));
-            checked.zip(host).and_then(|(names, host)| unknown_host(names, host))
+            let names = self.names.as_deref().filter(|_| !grpc)?;
+            unknown_host(names, host()?)
         })?;
         Some(format!("{why}; a port without certificates trusts everybody who reaches it"))
     }
@@ -69,11 +71,11 @@ fn site(headers: &HeaderMap) -> Option<String> {
     })
 }
 
-fn origin(headers: &HeaderMap, host: Option<&str>) -> Option<String> {
+fn origin<'a>(headers: &HeaderMap, host: impl FnOnce() -> Option<&'a str>) -> Option<String> {
     let origin = text(headers, header::ORIGIN.as_str())?;
     let from = origin.split_once("://").map(|(_, authority)| without_default_port(authority));
     let same = from
-        .zip(host)
+        .zip(host())
         .is_some_and(|(from, host)| from.eq_ignore_ascii_case(without_default_port(host)));
     let way_out = "use a client that is no browser, or serve the page from this address";
     (!same).then(|| format!("a web page of {origin:?} made a browser ask: {way_out}"))
@@ -107,7 +109,8 @@ mod tests {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        browsers.refuses(&request.body(()).expect("a request")).is_some()
+        let request = request.body(()).expect("a request");
+        browsers.refuses(&request, is_grpc(request.headers())).is_some()
     }
 
     #[track_caller]

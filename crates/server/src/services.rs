@@ -58,13 +58,14 @@ impl Services {
 
     async fn call(self, mut request: Request<Incoming>, peer: Arc<Peer>) -> Response<Answer> {
         request.extensions_mut().insert(Peer::clone(&peer));
+        let grpc = is_grpc(request.headers());
         if !peer.encrypted
-            && let Some(why) = self.browsers.refuses(&request)
+            && let Some(why) = self.browsers.refuses(&request, grpc)
         {
             self.hub.gate.refused(&request, StatusCode::FORBIDDEN, &why);
             return forbidden(&request, why).map(Either::Right);
         }
-        if !is_grpc(request.headers()) {
+        if !grpc {
             // Lists, and everything else that is large, is written as JSON there.
             return aside(self.routed(request, peer)).await;
         }
@@ -107,10 +108,9 @@ fn forbidden<B>(request: &Request<B>, why: String) -> Response<Body> {
     }
 }
 
+/// Of a call of gRPC.
 fn is_hub_call<B>(request: &Request<B>) -> bool {
-    request.method() == Method::POST
-        && request.uri().path().starts_with(HUB)
-        && is_grpc(request.headers())
+    request.method() == Method::POST && request.uri().path().starts_with(HUB)
 }
 
 /// Whether the one who asks is anybody.

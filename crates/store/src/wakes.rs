@@ -8,7 +8,8 @@
 //!   a turn of a thread of connections:  commit commit ... commit | wake the committer
 //!   the committer, when it has synced:  answer answer ... answer | wake each thread of connections, once
 //! ```
-//! Only those who are patient are kept waiting, and only by the thread that does something together.
+//! Only those who are patient are kept waiting, and only by the work that they can wait for: the committer waits for a
+//! turn of its writers, and a thread of connections for the answers to a group. Whatever else wakes them, wakes at once.
 
 use std::{
     cell::RefCell,
@@ -18,21 +19,36 @@ use std::{
 
 use futures::task::AtomicWaker;
 
-thread_local! {
-    /// Whom this thread will wake; `None` where wakes are not kept back.
-    static KEPT: RefCell<Option<Vec<Waker>>> = const { RefCell::new(None) };
+/// What a thread does together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Commits of one turn, which the committer waits for.
+    Commits,
+    /// Answers to one group, which threads of connections wait for.
+    Answers,
 }
 
-/// Wakes somebody who can wait until everything that this thread does together is done.
-pub fn patiently(waker: &Waker) {
-    let keep = |kept: &mut Option<Vec<Waker>>| match kept {
-        None => false,
-        Some(kept) => {
-            if !kept.iter().any(|other| other.will_wake(waker)) {
-                kept.push(waker.clone());
+#[derive(Debug)]
+struct Kept {
+    work: Work,
+    wakers: Vec<Waker>,
+}
+
+thread_local! {
+    /// Whom this thread will wake; `None` where wakes are not kept back.
+    static KEPT: RefCell<Option<Kept>> = const { RefCell::new(None) };
+}
+
+/// Wakes somebody who can wait until all of such work is done, where this thread is at it.
+pub fn patiently(work: Work, waker: &Waker) {
+    let keep = |kept: &mut Option<Kept>| match kept {
+        Some(kept) if kept.work == work => {
+            if !kept.wakers.iter().any(|other| other.will_wake(waker)) {
+                kept.wakers.push(waker.clone());
             }
             true
         }
+        Some(_) | None => false,
     };
     // A thread that ends does nothing together any more.
     if !KEPT.try_with(|kept| keep(&mut kept.borrow_mut())).unwrap_or(false) {
@@ -41,23 +57,25 @@ pub fn patiently(waker: &Waker) {
 }
 
 /// Does the work, and then wakes everybody who was called [`patiently`] in it, each once.
-pub fn together<T>(work: impl FnOnce() -> T) -> T {
-    let is_first = KEPT.with_borrow_mut(|kept| {
-        let is_first = kept.is_none();
-        kept.get_or_insert_default();
-        is_first
+pub fn together<T>(work: Work, doing: impl FnOnce() -> T) -> T {
+    let is_within = KEPT.with_borrow(|kept| kept.as_ref().is_some_and(|kept| kept.work == work));
+    let _end = (!is_within).then(|| {
+        let kept = Kept { work, wakers: Vec::new() };
+        End { outer: KEPT.replace(Some(kept)) }
     });
-    let _end = is_first.then(|| End);
-    work()
+    doing()
 }
 
 /// Wakes in any case, even if the work panics.
-struct End;
+struct End {
+    /// The other work that this was a part of.
+    outer: Option<Kept>,
+}
 
 impl Drop for End {
     fn drop(&mut self) {
-        let kept = KEPT.take();
-        kept.into_iter().flatten().for_each(Waker::wake);
+        let kept = KEPT.replace(self.outer.take());
+        kept.into_iter().flat_map(|kept| kept.wakers).for_each(Waker::wake);
     }
 }
 
@@ -89,7 +107,7 @@ impl Wake for Patient {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        patiently(&Waker::from(Arc::clone(&self.task)));
+        patiently(Work::Answers, &Waker::from(Arc::clone(&self.task)));
     }
 }
 
@@ -129,10 +147,10 @@ mod tests {
     #[test]
     fn together_each_is_woken_once_and_at_the_end() {
         let [(_a, first, first_woken), (_b, second, second_woken)] = [patient(), patient()];
-        together(|| {
+        together(Work::Answers, || {
             (0..3).for_each(|_| first.wake_by_ref());
             // What is done together within the same is the same.
-            together(|| second.wake_by_ref());
+            together(Work::Answers, || second.wake_by_ref());
             assert_eq!((first_woken(), second_woken()), (0, 0));
         });
         assert_eq!((first_woken(), second_woken()), (1, 1));
@@ -144,19 +162,41 @@ mod tests {
     fn whoever_is_called_patiently_is_woken_once() {
         let count = Arc::new(Count::default());
         let waker = Waker::from(Arc::clone(&count));
-        patiently(&waker);
+        patiently(Work::Commits, &waker);
         assert_eq!(count.0.load(Ordering::SeqCst), 1, "at once, where nothing is done together");
-        together(|| {
-            (0..3).for_each(|_| patiently(&waker));
+        together(Work::Commits, || {
+            (0..3).for_each(|_| patiently(Work::Commits, &waker));
             assert_eq!(count.0.load(Ordering::SeqCst), 1);
         });
         assert_eq!(count.0.load(Ordering::SeqCst), 2);
     }
 
     #[test]
+    fn who_does_something_else_together_keeps_nobody_waiting() {
+        let (_patient, waker, woken) = patient();
+        together(Work::Commits, || {
+            waker.wake_by_ref();
+            assert_eq!(woken(), 1, "it may have its own sockets to look at");
+        });
+        assert_eq!(woken(), 1, "and not once more");
+    }
+
+    #[test]
+    fn work_within_other_work_wakes_its_own() {
+        let [inner, outer] = [Arc::new(Count::default()), Arc::new(Count::default())];
+        let woken = || [&inner, &outer].map(|count| count.0.load(Ordering::SeqCst));
+        together(Work::Commits, || {
+            patiently(Work::Commits, &Waker::from(Arc::clone(&outer)));
+            together(Work::Answers, || patiently(Work::Answers, &Waker::from(Arc::clone(&inner))));
+            assert_eq!(woken(), [1, 0]);
+        });
+        assert_eq!(woken(), [1, 1]);
+    }
+
+    #[test]
     fn who_is_called_from_another_thread_is_woken_at_once() {
         let (_patient, waker, woken) = patient();
-        together(|| {
+        together(Work::Answers, || {
             std::thread::spawn(move || waker.wake()).join().expect("no panic");
             assert_eq!(woken(), 1);
         });
@@ -166,7 +206,7 @@ mod tests {
     fn a_panic_leaves_nobody_asleep() {
         let (_patient, waker, woken) = patient();
         let work = move || {
-            together(|| {
+            together(Work::Answers, || {
                 waker.wake_by_ref();
                 panic!("planted");
             })

@@ -18,8 +18,9 @@ const SERVICE: &str = "orrery";
 /// Names a file with the authority of the collector, in the words of OpenTelemetry.
 const CERTIFICATE_VARIABLE: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE";
 
-/// Where reads have their spans, of a level that nobody pays for who takes no traces.
-const READS: &str = "orrery_hub::layers::admission";
+/// Where requests and what they do have their spans, of a level that nobody pays for who takes no traces.
+const REQUESTS: [&str; 3] =
+    ["orrery_server::gate", "orrery_hub::layers::admission", "orrery_server::metrics::store"];
 
 /// Why nothing is sent.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +65,7 @@ where
     // Our own spans only: those of the transport would trace the sending of traces.
     let ours = Targets::new()
         .with_target(SERVICE, LevelFilter::INFO)
-        .with_target(READS, LevelFilter::DEBUG);
+        .with_targets(REQUESTS.map(|target| (target, LevelFilter::DEBUG)));
     Ok((layer.with_filter(ours), Sending { provider }))
 }
 

@@ -10,6 +10,7 @@
 //! head, its message and its end leave in one packet. Connections live on threads of their own, see [`threads`].
 mod gathered;
 mod hosted;
+mod moment;
 mod processors;
 mod relay;
 mod silence;

@@ -3,8 +3,8 @@
 //! hyper asks a connection whether it lives when no request and no answer has come for a while; that the peer
 //! asks the same all the time is no answer to it. Agents do ask, every few seconds, and a server has thousands
 //! of them: what they ask is proof enough, so the timer that hyper is given rings after silence only.
+use super::moment;
 use hyper::rt::{Sleep, Timer};
-use hyper_util::rt::TokioTimer;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +27,8 @@ impl Silence {
 
     /// Something came.
     pub fn broken(&self) {
-        let after = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let after = moment::now().saturating_duration_since(self.began).as_millis();
+        let after = u64::try_from(after).unwrap_or(u64::MAX);
         self.heard.store(after, Ordering::Relaxed);
     }
 
@@ -60,7 +61,7 @@ impl Timer for QuietTimer {
     }
 
     fn now(&self) -> std::time::Instant {
-        TokioTimer::new().now()
+        moment::now().into_std()
     }
 
     fn reset(&self, sleep: &mut Pin<Box<dyn Sleep>>, deadline: std::time::Instant) {

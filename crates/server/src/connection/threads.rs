@@ -8,6 +8,7 @@
 //! A connection stays where it is, and its thread too: what it needs is woken there, nobody looks for work to take over, and
 //! however many connections of a thread are woken from outside at once, the thread is woken once. The price is that
 //! whoever computes for long keeps its neighbours waiting, so what may do that runs [`aside`].
+use super::moment;
 use super::processors::Processors;
 use crate::memory;
 use crate::operations::ConnectionThreads;
@@ -16,7 +17,7 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use hyper::rt::Executor as _;
 use hyper_util::rt::TokioExecutor;
-use orrery_store::wakes::{Patient, together};
+use orrery_store::wakes::{Patient, Work, together};
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -148,7 +149,7 @@ async fn live(mut arriving: mpsc::Receiver<Arrival>) {
             patient.register(context.waker());
             let mut context = Context::from_waker(&waker);
             // What they commit is told when all of them have had their turn.
-            together(|| all.poll_next_unpin(&mut context))
+            moment::turn(|| together(Work::Commits, || all.poll_next_unpin(&mut context)))
         });
         tokio::select! {
             biased;

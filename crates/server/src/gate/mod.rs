@@ -85,7 +85,8 @@ impl Gate {
     /// Lets a request in, unless its peer has its share already.
     pub fn enter(&self, caller: &Caller, asked: Asked) -> Result<Visit, Error> {
         self.inner.requests.began(caller.transport);
-        let taken = self.inner.ledger.request(caller);
+        let began = Instant::now();
+        let taken = self.inner.ledger.request(caller, began);
         let (taken, refused) = match taken {
             Ok(taken) => (Some(taken), None),
             Err(error) => (None, Some(error)),
@@ -96,7 +97,7 @@ impl Gate {
             transport: caller.transport,
             caller: self.inner.audit.is_on().then(|| caller.clone()),
             asked,
-            began: Instant::now(),
+            began,
             code: CLIENT_GONE,
             _taken: taken,
         };
@@ -146,7 +147,7 @@ impl Gate {
 
 fn span(caller: &Caller, asked: &Asked) -> tracing::Span {
     // What stands here is made only where somebody takes the span.
-    let span = tracing::info_span!(
+    let span = tracing::debug_span!(
         "request",
         transport = caller.transport.as_str(),
         user = caller.subject().0,

@@ -22,7 +22,6 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 use share::{Bucket, Refused};
-use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -86,7 +85,7 @@ struct Inner {
 struct Books {
     in_flight: usize,
     active: usize,
-    peers: HashMap<PeerKey, Account>,
+    peers: foldhash::HashMap<PeerKey, Account>,
 }
 
 #[derive(Debug)]
@@ -109,9 +108,8 @@ impl Ledger {
     }
 
     /// Takes a request in, until what is returned is dropped.
-    pub fn request(&self, caller: &Caller) -> Result<Taken, Error> {
+    pub fn request(&self, caller: &Caller, now: Instant) -> Result<Taken, Error> {
         let (peer, rate) = (key(&caller.peer), self.rate(caller));
-        let now = Instant::now();
         let mut books = self.inner.books.lock();
         let Books { in_flight, active, peers } = &mut *books;
         forget(peers);
@@ -176,7 +174,7 @@ impl Account {
 }
 
 /// Forgets peers that hold nothing, when there are too many.
-fn forget(peers: &mut HashMap<PeerKey, Account>) {
+fn forget(peers: &mut foldhash::HashMap<PeerKey, Account>) {
     if PEERS_MAX <= peers.len() {
         peers.retain(|_, account| 0 < account.in_flight + account.watches);
     }
@@ -268,16 +266,19 @@ mod tests {
         let ledger = Ledger::new(limits, &mut Registry::default());
         let (loud, quiet) = (caller("127.0.0.1"), caller("127.0.0.2"));
         let taken: Vec<Taken> =
-            std::iter::from_fn(|| ledger.request(&loud).ok()).take(100).collect();
+            std::iter::from_fn(|| ledger.request(&loud, Instant::now()).ok()).take(100).collect();
         assert_eq!(taken.len(), 5, "half of the house for one peer");
         let theirs: Vec<Taken> =
-            std::iter::from_fn(|| ledger.request(&quiet).ok()).take(100).collect();
+            std::iter::from_fn(|| ledger.request(&quiet, Instant::now()).ok()).take(100).collect();
         assert_eq!(theirs.len(), 5, "the other half for the other");
-        let error = ledger.request(&loud).expect_err("it has its share");
+        let error = ledger.request(&loud, Instant::now()).expect_err("it has its share");
         assert!(matches!(error, Error::TooManyRequests { .. }), "{error}");
-        assert!(ledger.request(&caller("127.0.0.3")).is_ok(), "a newcomer is served");
+        assert!(
+            ledger.request(&caller("127.0.0.3"), Instant::now()).is_ok(),
+            "a newcomer is served"
+        );
         drop(taken);
-        assert!(ledger.request(&loud).is_ok(), "what is done makes room");
+        assert!(ledger.request(&loud, Instant::now()).is_ok(), "what is done makes room");
         let books = ledger.inner.books.lock();
         assert_eq!((books.in_flight, books.active), (5, 1));
     }

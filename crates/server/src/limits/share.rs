@@ -89,8 +89,10 @@ impl Bucket {
         Self { tokens: burst(rate), since: now }
     }
 
+    /// Those who ask at once may come in another order than they looked at the clock.
     pub fn take(&mut self, rate: u32, now: Instant) -> Result<(), Refused> {
-        let passed = now.saturating_duration_since(self.since).as_secs_f64();
+        let now = now.max(self.since);
+        let passed = now.duration_since(self.since).as_secs_f64();
         self.tokens = burst(rate).min(self.tokens + passed * f64::from(rate));
         self.since = now;
         if self.tokens < 1.0 {
@@ -145,5 +147,16 @@ mod tests {
         tokio::time::advance(Duration::from_millis(500)).await;
         let taken = (0..30).filter(|_| bucket.take(10, Instant::now()).is_ok()).count();
         assert_eq!(taken, 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_time_counts_twice() {
+        let (before, second) = (Instant::now(), Duration::from_secs(1));
+        let mut bucket = Bucket::full(10, before);
+        while bucket.take(10, before).is_ok() {}
+        let came = [before + second, before, before + second].into_iter();
+        let taken: Vec<usize> =
+            came.map(|now| (0..30).filter(|_| bucket.take(10, now).is_ok()).count()).collect();
+        assert_eq!(taken, [10, 0, 0]);
     }
 }

@@ -41,10 +41,36 @@ struct OfKind {
 pub struct RequestMetrics {
     answered: Family<Answered, Counter>,
     durations: Family<Timed, Histogram, fn() -> Histogram>,
-    in_flight: Family<Via, Gauge>,
+    in_flight: InFlight,
     watchers: Family<OfKind, Gauge>,
     /// Figures that were found once, by kind; as many as there are figures.
     known: Arc<RwLock<HashMap<String, Vec<Known>>>>,
+}
+
+/// Requests that are worked on, by the way that they came.
+#[derive(Clone, Debug)]
+struct InFlight {
+    rest: Gauge,
+    grpc: Gauge,
+    commander: Gauge,
+}
+
+impl InFlight {
+    fn of(family: &Family<Via, Gauge>) -> Self {
+        let via = |transport: Transport| {
+            family.get_or_create_owned(&Via { transport: transport.as_str() })
+        };
+        let (rest, grpc) = (via(Transport::Rest), via(Transport::Grpc));
+        Self { rest, grpc, commander: via(Transport::Commander) }
+    }
+
+    fn via(&self, transport: Transport) -> &Gauge {
+        match transport {
+            Transport::Rest => &self.rest,
+            Transport::Grpc => &self.grpc,
+            Transport::Commander => &self.commander,
+        }
+    }
 }
 
 /// What one way of asking and one answer to it are counted by.
@@ -65,15 +91,16 @@ fn buckets() -> Histogram {
 
 impl RequestMetrics {
     pub fn new(registry: &mut Registry) -> Self {
+        let in_flight = Family::default();
         let metrics = Self {
             answered: Family::default(),
             durations: Family::new_with_constructor(buckets),
-            in_flight: Family::default(),
+            in_flight: InFlight::of(&in_flight),
             watchers: Family::default(),
             known: Arc::default(),
         };
         let registry = registry.sub_registry_with_prefix("orrery_api");
-        let Self { answered, durations, in_flight, watchers, .. } = metrics.clone();
+        let Self { answered, durations, watchers, .. } = metrics.clone();
         registry.register("requests", "Requests that were answered, by code of HTTP", answered);
         registry.register_with_unit(
             "request_duration",
@@ -87,7 +114,7 @@ impl RequestMetrics {
     }
 
     pub fn began(&self, transport: Transport) {
-        self.in_flight.get_or_create(&Via { transport: transport.as_str() }).inc();
+        self.in_flight.via(transport).inc();
     }
 
     pub fn ended(&self, transport: Transport, asked: &Asked, code: u16, took: Duration) {
@@ -115,7 +142,7 @@ impl RequestMetrics {
             transport,
             verb,
             code,
-            in_flight: self.in_flight.get_or_create_owned(&Via { transport: via }),
+            in_flight: self.in_flight.via(transport).clone(),
             durations: self.durations.get_or_create_owned(&timed),
             answered: self.answered.get_or_create_owned(&answered),
         }

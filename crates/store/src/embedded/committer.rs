@@ -25,7 +25,7 @@ use crate::{
     error::{Error, OpenError},
     judge,
     model::{Entry, Head, Op, Revision},
-    wakes,
+    wakes::{self, Work},
 };
 
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl Committer {
             Some(reason) => Err(Error::Unavailable { reason: Arc::clone(reason) }),
             None => self.commit(&group),
         };
-        wakes::together(|| {
+        wakes::together(Work::Answers, || {
             for (at, request) in group.into_iter().enumerate() {
                 let answer = match &outcome {
                     Ok(answers) => answers[at].clone(),

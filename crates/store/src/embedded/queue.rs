@@ -9,7 +9,10 @@ use parking_lot::{Condvar, Mutex};
 use tokio::sync::Semaphore;
 
 use super::{closed, committer::Request, pace::Wish};
-use crate::{error::Error, wakes};
+use crate::{
+    error::Error,
+    wakes::{self, Work},
+};
 
 /// How many commits wait for the committer before callers do. A few groups' worth: more would
 /// only hide that the disk is the bottleneck.
@@ -65,11 +68,11 @@ impl Queue {
             return Err(closed());
         }
         line.waiting.push(request);
-        let ripe = line.waiting.len() == line.wanted;
+        let ripe = line.is_ripe();
         drop(line);
         if ripe {
-            // Whoever has more to commit in the same turn says so once.
-            wakes::patiently(&self.ripen);
+            // Whoever has more to commit in the same turn says so once. Others do not wait for that turn.
+            wakes::patiently(Work::Commits, &self.ripen);
         }
         Ok(())
     }
@@ -110,6 +113,11 @@ impl Line {
     /// Whether there are fewer, and more may come.
     fn lacks(&self, commits: usize) -> bool {
         self.waiting.len() < commits && !self.closed
+    }
+
+    /// Whether those who wait are as many as the committer waits for.
+    fn is_ripe(&self) -> bool {
+        self.wanted != 0 && self.wanted <= self.waiting.len()
     }
 
     /// Takes as many of those who wait as go into one group.
@@ -176,6 +184,23 @@ mod tests {
         assert!(!taking.is_finished(), "two are not three");
         put(&queue, 10);
         assert_eq!(taking.join().expect("no panic"), Some(3));
+    }
+
+    #[test]
+    fn nobody_waits_for_the_turn_of_somebody_else() {
+        let queue = Arc::new(Queue::new());
+        let taking = thread::spawn({
+            let queue = Arc::clone(&queue);
+            move || taken(&queue, wish(0, Duration::ZERO))
+        });
+        while queue.line.lock().wanted != 1 {
+            thread::yield_now();
+        }
+        wakes::together(Work::Commits, || {
+            put(&queue, 10);
+            thread::scope(|scope| scope.spawn(|| put(&queue, 10)).join().expect("no panic"));
+            assert_eq!(taking.join().expect("no panic"), Some(2), "this turn is not over");
+        });
     }
 
     #[test]

@@ -95,17 +95,11 @@ impl Admission {
         }
     }
 
-    /// A read, in a trace. It is served from memory, so that a span would cost as much as the read
-    /// itself: there is one only where traces are taken.
-    fn reading(&self, operation: &'static str, project: &str, name: &str) -> tracing::Span {
-        let kind = self.kind().kind();
-        tracing::debug_span!("accessor", operation, kind, project, name)
-    }
-
-    /// A write, in a trace.
+    /// What is done, in a trace. There is a span only where traces are taken or somebody looks closely: it would
+    /// cost as much as a read does.
     fn span(&self, operation: &'static str, project: &str, name: &str) -> tracing::Span {
         let kind = self.kind().kind();
-        tracing::info_span!("accessor", operation, kind, project, name)
+        tracing::debug_span!("accessor", operation, kind, project, name)
     }
 
     fn conflict(&self, name: &str, message: String) -> Error {
@@ -120,13 +114,13 @@ impl Accessor for Admission {
     }
 
     async fn get(&self, options: GetOptions) -> Result<Object, Error> {
-        let span = self.reading("get", &options.name.project, &options.name.name);
+        let span = self.span("get", &options.name.project, &options.name.name);
         self.check_version(&options)?;
         self.inner.get(options).instrument(span).await
     }
 
     async fn list(&self, options: ListOptions) -> Result<Page, Error> {
-        let span = self.reading("list", options.project.as_deref().unwrap_or_default(), "");
+        let span = self.span("list", options.project.as_deref().unwrap_or_default(), "");
         self.inner.list(options).instrument(span).await
     }
 
@@ -155,12 +149,12 @@ impl Accessor for Admission {
     }
 
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream, Error> {
-        let span = self.reading("watch", options.project.as_deref().unwrap_or_default(), "");
+        let span = self.span("watch", options.project.as_deref().unwrap_or_default(), "");
         self.inner.watch(options).instrument(span).await
     }
 
     async fn get_encoded(&self, options: GetOptions) -> Result<Encoded, Error> {
-        let span = self.reading("get", &options.name.project, &options.name.name);
+        let span = self.span("get", &options.name.project, &options.name.name);
         self.check_version(&options)?;
         self.inner.get_encoded(options).instrument(span).await
     }
@@ -178,12 +172,12 @@ impl Accessor for Admission {
     }
 
     async fn list_encoded(&self, options: ListOptions) -> Result<Page<Encoded>, Error> {
-        let span = self.reading("list", options.project.as_deref().unwrap_or_default(), "");
+        let span = self.span("list", options.project.as_deref().unwrap_or_default(), "");
         self.inner.list_encoded(options).instrument(span).await
     }
 
     async fn watch_encoded(&self, options: WatchOptions) -> Result<WatchStream<Encoded>, Error> {
-        let span = self.reading("watch", options.project.as_deref().unwrap_or_default(), "");
+        let span = self.span("watch", options.project.as_deref().unwrap_or_default(), "");
         self.inner.watch_encoded(options).instrument(span).await
     }
 
