@@ -185,7 +185,7 @@ impl Endings {
     }
 
     fn deletion_in(&self, batch: &EventBatch) -> Option<Revision> {
-        batch.events.iter().find_map(|event| match &**event {
+        batch.events.iter().find_map(|event| match event {
             Event::Delete { previous, revision } if *previous.key == *self.key => Some(*revision),
             Event::Delete { .. } | Event::Put { .. } => None,
         })

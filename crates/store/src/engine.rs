@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
+use smallvec::SmallVec;
 
 use crate::{
     error::Error,
@@ -40,8 +41,11 @@ pub enum Following {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
     pub revision: Revision,
-    pub changes: Vec<Change>,
+    pub changes: Changes,
 }
+
+/// Most commits have one change, and very many are made and kept.
+pub type Changes = SmallVec<[Change; 1]>;
 
 impl Batch {
     pub fn is_bookmark(&self) -> bool {
@@ -50,11 +54,8 @@ impl Batch {
 
     /// The same commit as a watcher of `prefix` sees it.
     pub(crate) fn filtered(&self, prefix: &str) -> Self {
-        let inside = |change: &&Change| change.key().starts_with(prefix);
-        // Most commits have one change, and many are kept: no room for more than there is.
-        let mut changes = Vec::with_capacity(self.changes.iter().filter(inside).count());
-        changes.extend(self.changes.iter().filter(inside).cloned());
-        Self { revision: self.revision, changes }
+        let inside = self.changes.iter().filter(|change| change.key().starts_with(prefix));
+        Self { revision: self.revision, changes: inside.cloned().collect() }
     }
 }
 

@@ -59,8 +59,7 @@ impl Entries {
     }
 
     pub fn get(&self, key: &str) -> Option<&Arc<Entry>> {
-        let at = (Bound::Included(key), Bound::Included(key));
-        self.all.range::<_, str>(at).next().map(|found| &found.0)
+        self.all.get(key).map(|found| &found.0)
     }
 
     /// Puts the entry and answers the one it replaces.

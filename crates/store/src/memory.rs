@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::{
-    engine::{Batch, Change, Engine, ListRequest, Listing, Watch},
+    engine::{Batch, Change, Changes, Engine, ListRequest, Listing, Watch},
     entries::Entries,
     error::Error,
     judge,
@@ -22,7 +22,8 @@ use crate::{
 /// An empty store that lives as long as its last user.
 pub fn memory() -> Arc<dyn Engine> {
     Arc::new_cyclic(|engine: &std::sync::Weak<Memory>| {
-        let first = Moment { revision: Revision(1), entries: Entries::default(), changes: vec![] };
+        let first =
+            Moment { revision: Revision(1), entries: Entries::default(), changes: Changes::new() };
         Memory {
             incarnation: Incarnation::fresh(),
             shared: Arc::new(Shared {
@@ -54,7 +55,7 @@ struct Shared {
 struct Moment {
     revision: Revision,
     entries: Entries,
-    changes: Vec<Change>,
+    changes: Changes,
 }
 
 impl Shared {

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::World;
 use crate::{
-    engine::{Batch, Change, Engine, ListRequest, Listing, Watch},
+    engine::{Batch, Change, Changes, Engine, ListRequest, Listing, Watch},
     error::Error,
     lease::Lease,
     model::{Entry, Incarnation, Op, Revision},
@@ -169,7 +169,7 @@ impl Following {
                 }
                 Err(_) if self.told < self.watcher.bookmark() => {
                     self.told = self.watcher.bookmark();
-                    return Ok(Batch { revision: self.told, changes: Vec::new() });
+                    return Ok(Batch { revision: self.told, changes: Changes::new() });
                 }
                 Err(_) => {}
             }
@@ -178,7 +178,7 @@ impl Following {
 }
 
 fn plain(batch: &EventBatch) -> Batch {
-    let change = |event: &Arc<Event>| match event.as_ref() {
+    let change = |event: &Event| match event {
         Event::Put { entry, .. } => Change::Put(entry.as_ref().clone()),
         Event::Delete { previous, revision } => {
             Change::Delete { key: Arc::clone(&previous.key), revision: *revision }

@@ -21,7 +21,7 @@ use super::{
     watermark::Watermark,
 };
 use crate::{
-    engine::{Batch, Change},
+    engine::{Batch, Change, Changes},
     error::{Error, OpenError},
     judge,
     model::{Entry, Head, Op, Revision},
@@ -204,7 +204,7 @@ impl<'a> Draft<'a> {
             return Ok(self.head);
         }
         let revision = self.head.next();
-        let mut changes = Vec::with_capacity(writing);
+        let mut changes = Changes::with_capacity(writing);
         self.row.commit(writing);
         for (op, before) in ops.iter().zip(before) {
             changes.extend(self.change(op, before, revision));

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use super::{Shared, closed, followers::Followers, options::count, reader};
 use crate::{
-    engine::{Batch, Change, Follower, Watch},
+    engine::{Batch, Change, Changes, Follower, Watch},
     error::Error,
     model::Revision,
 };
@@ -212,7 +212,7 @@ impl Cursor {
         // Who has far to go does not rest on the way.
         self.in_vain = is_present && batches.is_empty();
         if batches.last().is_none_or(|last| last.revision < up_to) {
-            batches.push(Batch { revision: up_to, changes: Vec::new() });
+            batches.push(Batch { revision: up_to, changes: Changes::new() });
         }
         self.after = up_to;
         Ok(batches)

@@ -13,6 +13,7 @@
 use std::sync::Arc;
 
 use bytes::{Buf, BufMut, Bytes};
+use smallvec::smallvec;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::sum::Sum;
@@ -184,7 +185,7 @@ impl<'a> Commits<'a> {
                     batch.changes.push(written.to_change());
                 }
                 Some(_) | None => {
-                    let changes = vec![written.to_change()];
+                    let changes = smallvec![written.to_change()];
                     batches.push(Batch { revision: written.revision, changes });
                 }
             }

@@ -12,7 +12,7 @@ use super::{
     read,
 };
 use crate::{
-    engine::{Batch, Change, Watch},
+    engine::{Batch, Change, Changes, Watch},
     error::Error,
     lease::LEASES,
     model::Revision,
@@ -159,7 +159,7 @@ impl Commits {
             Some(open) if open.revision == revision => open,
             other => {
                 self.push(other);
-                Batch { revision, changes: Vec::new() }
+                Batch { revision, changes: Changes::new() }
             }
         }
     }

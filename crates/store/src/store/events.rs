@@ -1,6 +1,8 @@
-//! What watchers receive: one allocation per change, shared by all of them.
+//! What watchers receive: one allocation per commit, shared by all of them.
 
 use std::sync::Arc;
+
+use smallvec::SmallVec;
 
 use crate::model::{Entry, Revision};
 
@@ -8,7 +10,9 @@ use crate::model::{Entry, Revision};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventBatch {
     pub revision: Revision,
-    pub events: Vec<Arc<Event>>,
+    pub events: SmallVec<[Event; 1]>,
+    /// What keeping this batch costs, roughly: keys and values, old and new. Reckoned while they are at hand.
+    bytes: usize,
 }
 
 /// One change with what was there before, so that a watcher with a selector can tell an object
@@ -36,9 +40,13 @@ impl Event {
 }
 
 impl EventBatch {
-    /// What keeping this batch costs, roughly: keys and values, old and new.
+    pub(super) fn new(revision: Revision, events: SmallVec<[Event; 1]>) -> Self {
+        let bytes = events.iter().map(size).sum();
+        Self { revision, events, bytes }
+    }
+
     pub(super) fn bytes(&self) -> usize {
-        self.events.iter().map(|event| size(event)).sum()
+        self.bytes
     }
 }
 

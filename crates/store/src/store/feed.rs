@@ -174,8 +174,9 @@ impl Shared {
 
     /// Wakes the watchers of what was taken in.
     fn tell(&self) {
-        let moved = self.state.write().moved();
+        let (moved, gone) = self.state.write().moved();
         moved.iter().for_each(|group| group.wake());
+        drop(gone);
     }
 }
 

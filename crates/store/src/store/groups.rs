@@ -101,7 +101,7 @@ fn filter(batch: &Arc<EventBatch>, prefix: &str) -> Option<Arc<EventBatch>> {
         all if all == batch.events.len() => Some(Arc::clone(batch)),
         _ => {
             let events = inside.cloned().collect();
-            Some(Arc::new(EventBatch { revision: batch.revision, events }))
+            Some(Arc::new(EventBatch::new(batch.revision, events)))
         }
     }
 }

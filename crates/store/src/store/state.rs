@@ -4,6 +4,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 use super::{
     StoreOptions,
@@ -28,6 +29,8 @@ pub(super) struct State {
     /// Commits with changes, oldest first, all after `floor`.
     history: VecDeque<Arc<EventBatch>>,
     history_bytes: usize,
+    /// What left the history and was not taken apart yet; see [`State::moved`].
+    gone: Vec<Arc<EventBatch>>,
     /// The oldest revision that can be watched from or gone back to.
     floor: Revision,
     /// How many commits left the history since the groups were last told.
@@ -54,6 +57,7 @@ impl State {
             revision,
             history: VecDeque::new(),
             history_bytes: 0,
+            gone: Vec::new(),
             floor: revision,
             evicted: 0,
             groups: Groups::default(),
@@ -98,23 +102,24 @@ impl State {
     pub fn apply(&mut self, batch: Batch) {
         let Batch { revision, changes } = batch;
         debug_assert!(self.revision < revision || changes.is_empty(), "commits come in order");
-        let events: Vec<_> = changes.into_iter().filter_map(|c| self.change(c)).collect();
+        let events: SmallVec<_> = changes.into_iter().filter_map(|c| self.change(c)).collect();
         self.revision = self.revision.max(revision);
         if events.is_empty() {
             return;
         }
-        let batch = Arc::new(EventBatch { revision, events });
+        let batch = Arc::new(EventBatch::new(revision, events));
         self.groups.publish(&batch, self.floor);
         self.remember(batch);
     }
 
-    /// The groups to wake, for what was taken in since the last call.
-    pub fn moved(&mut self) -> Vec<Arc<Group>> {
-        self.groups.moved()
+    /// The groups to wake, for what was taken in since the last call, and the commits that history had no more room
+    /// for. Those are as cold as memory gets: nobody should wait while they are taken apart.
+    pub fn moved(&mut self) -> (Vec<Arc<Group>>, Vec<Arc<EventBatch>>) {
+        (self.groups.moved(), std::mem::take(&mut self.gone))
     }
 
-    fn change(&mut self, change: Change) -> Option<Arc<Event>> {
-        let event = match change {
+    fn change(&mut self, change: Change) -> Option<Event> {
+        Some(match change {
             Change::Put(entry) => {
                 let entry = Arc::new(entry);
                 let previous = self.entries.insert(Arc::clone(&entry));
@@ -126,8 +131,7 @@ impl State {
                 self.reindex(Some(previous.as_ref()), None);
                 Event::Delete { previous, revision }
             }
-        };
-        Some(Arc::new(event))
+        })
     }
 
     fn reindex(&mut self, old: Option<&Entry>, new: Option<&Entry>) {
@@ -140,7 +144,8 @@ impl State {
         self.history_bytes += batch.bytes();
         self.history.push_back(batch);
         while self.limits.revisions < self.history.len() || self.limits.bytes < self.history_bytes {
-            self.evict();
+            let oldest = self.evict();
+            self.gone.extend(oldest);
         }
         // Groups trim themselves as they publish; now and then the idle ones are trimmed too, so
         // that together they hold no more than a constant times the history.
@@ -150,12 +155,13 @@ impl State {
         }
     }
 
-    fn evict(&mut self) {
-        let Some(oldest) = self.history.pop_front() else { return };
+    fn evict(&mut self) -> Option<Arc<EventBatch>> {
+        let oldest = self.history.pop_front()?;
         self.history_bytes -= oldest.bytes();
         self.floor = self.floor.max(oldest.revision);
         self.kept.get_mut().forget_before(self.floor);
         self.evicted += 1;
+        Some(oldest)
     }
 
     /// Drops the history up to `revision`, as the engine was told to.

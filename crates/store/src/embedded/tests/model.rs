@@ -67,7 +67,7 @@ impl Model {
             }
         }
         self.states.push(state);
-        self.commits.push(Batch { revision, changes });
+        self.commits.push(Batch { revision, changes: changes.into() });
     }
 
     fn listed(&self, request: &ListRequest, at: Revision) -> Vec<Entry> {
