@@ -1,7 +1,7 @@
 //! Who may ask the instances of a service for what, as their own side enforces it.
 use super::routing::Declared;
 use crate::names::{Destination, ServiceName};
-use crate::topology::{AppProtocol, HttpMatch, Revoked};
+use crate::topology::{AppProtocol, HttpMatch, Revoked, Service};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -78,6 +78,8 @@ impl Declared {
         Some(plan(Admittance::Only(grants)))
     }
 
+    /// The oldest, so that a service that is declared takes nobody's place and cuts nobody's connections; who moves
+    /// up when one goes loses none either.
     fn neighbours(
         &self,
         service: &ServiceName,
@@ -87,8 +89,11 @@ impl Declared {
         if !encrypted || protocol.has_requests() {
             return BTreeSet::new();
         }
-        let own = self.services().filter(|other| other.project() == service.project());
-        own.take(NEIGHBOURS_MAX).cloned().collect()
+        let own = self.services_of(service.project());
+        let mut all: Vec<&Service> = own.collect();
+        // Those of the same second stay in the order of their names.
+        all.sort_by_key(|one| one.declared_s);
+        all.into_iter().take(NEIGHBOURS_MAX).map(|one| one.name.clone()).collect()
     }
 }
 
@@ -115,8 +120,7 @@ fn usable(rules: &[HttpMatch]) -> Vec<HttpMatch> {
 mod tests {
     use super::*;
     use crate::topology::{
-        HealthCheck, MemoryTopology, MeshTopology as _, Service, ServicePort, TrafficSettings,
-        TrafficTarget,
+        HealthCheck, MemoryTopology, MeshTopology as _, ServicePort, TrafficSettings, TrafficTarget,
     };
     use std::time::Duration;
 
@@ -176,7 +180,13 @@ mod tests {
         };
         let traffic = TrafficSettings { health_check: Some(check), ..TrafficSettings::default() };
         let ports = vec!["80".into()];
-        topology.put_service(Service { name: name("books"), ports, encrypted: true, traffic });
+        topology.put_service(Service {
+            name: name("books"),
+            ports,
+            encrypted: true,
+            traffic,
+            declared_s: 0,
+        });
         let mut target = TrafficTarget {
             name: "t".to_owned(),
             destination: name("books"),
@@ -207,10 +217,10 @@ mod tests {
     }
 
     fn declare(topology: &MemoryTopology) {
-        declare_as(topology, "books");
+        declare_at(topology, "books", 0);
     }
 
-    fn declare_as(topology: &MemoryTopology, service: &str) {
+    fn declare_at(topology: &MemoryTopology, service: &str, declared_s: u64) {
         let ports = vec![
             "80".into(),
             ServicePort {
@@ -224,6 +234,7 @@ mod tests {
             ports,
             encrypted: true,
             traffic: TrafficSettings::default(),
+            declared_s,
         });
     }
 
@@ -277,11 +288,6 @@ mod tests {
         assert_eq!(plan("books:pg", true, "web"), ("default/books default/web".to_owned(), 1));
         assert_eq!(plan("books", true, "web"), (String::new(), 1), "requests are asked one by one");
         assert_eq!(plan("books:pg", false, "web"), (String::new(), 0), "nobody proves anything");
-        for number in 0..=NEIGHBOURS_MAX {
-            declare_as(&topology, &format!("s-{number}"));
-        }
-        let many = plan("books:pg", true, "web").0;
-        assert_eq!(many.split(' ').count(), NEIGHBOURS_MAX);
         topology.put_target(TrafficTarget {
             name: "t".to_owned(),
             destination: name("books"),
@@ -291,5 +297,33 @@ mod tests {
             connections: true,
         });
         assert_eq!(plan("books:pg", true, "web"), (String::new(), 1), "grants name who may");
+    }
+
+    /// Who loses a place loses its connections with it.
+    ///
+    /// proves: MSH-07
+    #[test]
+    fn a_service_that_is_declared_takes_the_place_of_no_other() {
+        let topology = MemoryTopology::default();
+        declare(&topology);
+        let neighbours = || {
+            let at = Destination::within("default", "books:pg").unwrap();
+            let plan = Declared::read(&topology).inbound(&at).expect("it has that port");
+            plan.neighbours
+        };
+        let mut before = neighbours();
+        for number in 0..2 * NEIGHBOURS_MAX {
+            // Each is the first by name.
+            declare_at(&topology, &format!("a-{}", 999 - number), number as u64 + 1);
+            let after = neighbours();
+            assert!(before.is_subset(&after), "{number}");
+            before = after;
+        }
+        assert_eq!(before.len(), NEIGHBOURS_MAX);
+        topology.remove_service(&name("a-999"));
+        let after = neighbours();
+        before.remove(&name("a-999"));
+        assert!(before.is_subset(&after), "who goes takes nobody along");
+        assert_eq!(after.len(), NEIGHBOURS_MAX, "and the oldest that had none has its place");
     }
 }

@@ -80,6 +80,7 @@ impl Mesh {
             ports: ["http".into()].into(),
             encrypted,
             traffic: TrafficSettings::default(),
+            declared_s: 0,
         });
     }
 
@@ -94,6 +95,7 @@ impl Mesh {
             ports: ports.iter().map(port).collect(),
             encrypted,
             traffic: TrafficSettings::default(),
+            declared_s: 0,
         });
     }
 
@@ -103,6 +105,7 @@ impl Mesh {
             ports: vec!["http".into()],
             encrypted: false,
             traffic,
+            declared_s: 0,
         });
     }
 
