@@ -18,8 +18,8 @@ pub struct InboundPlan {
     pub encrypted: bool,
     pub protocol: AppProtocol,
     pub admittance: Admittance,
-    /// Where connections are passed on for anyone, callers that are told apart all the same: those of the same
-    /// project, so that one of them can be cut off and the others stay.
+    /// Where connections are passed on for anyone, callers that are told apart all the same: others of the same
+    /// project, so that one of them can be cut off and the rest stay.
     pub neighbours: BTreeSet<ServiceName>,
     /// Proxies that do not get through whatever is allowed to their service; nobody where nobody proves anything.
     pub revoked: Arc<Revoked>,
@@ -79,7 +79,8 @@ impl Declared {
     }
 
     /// The oldest, so that a service that is declared takes nobody's place and cuts nobody's connections; who moves
-    /// up when one goes loses none either.
+    /// up when one goes loses none either. Not the service itself: its name is what clients of TLS that are no proxies
+    /// speak when they dial it, and they do not have its certificate.
     fn neighbours(
         &self,
         service: &ServiceName,
@@ -90,10 +91,10 @@ impl Declared {
             return BTreeSet::new();
         }
         let own = self.services_of(service.project());
-        let mut all: Vec<&Service> = own.collect();
+        let mut others: Vec<&Service> = own.filter(|other| other.name != *service).collect();
         // Those of the same second stay in the order of their names.
-        all.sort_by_key(|one| one.declared_s);
-        all.into_iter().take(NEIGHBOURS_MAX).map(|one| one.name.clone()).collect()
+        others.sort_by_key(|other| other.declared_s);
+        others.into_iter().take(NEIGHBOURS_MAX).map(|other| other.name.clone()).collect()
     }
 }
 
@@ -284,8 +285,8 @@ mod tests {
             let neighbours: Vec<String> = plan.neighbours.iter().map(ToString::to_string).collect();
             (neighbours.join(" "), plan.revoked.names().count())
         };
-        assert_eq!(plan("books:pg", true, "office/web"), ("default/books".to_owned(), 1));
-        assert_eq!(plan("books:pg", true, "web"), ("default/books default/web".to_owned(), 1));
+        assert_eq!(plan("books:pg", true, "office/web"), (String::new(), 1), "another project");
+        assert_eq!(plan("books:pg", true, "web"), ("default/web".to_owned(), 1), "not itself");
         assert_eq!(plan("books", true, "web"), (String::new(), 1), "requests are asked one by one");
         assert_eq!(plan("books:pg", false, "web"), (String::new(), 0), "nobody proves anything");
         topology.put_target(TrafficTarget {

@@ -327,6 +327,10 @@ async fn disabled(mode: Mode, target: Option<&str>) {
     }
     let plain = world.ask_with(&world.mesh.issue_plain("web.shop")).await;
     assert_eq!(plain, Some(if target.is_some() { 403 } else { 200 }), "nobody is disabled yet");
+    // A client that is no proxy speaks the name that it dials.
+    let client = world.mesh.issue(Role::User, "ann").material().expect("usable material");
+    let dialled = world.connect_with(Some("store.shop"), &client).await;
+    assert_eq!(dialled.is_some(), target.is_none(), "whoever is proven where nothing governs");
     let mut of_web = opened(&world.web).await.expect("it is open");
     assert!(talk_on(&mut of_web).await.is_some());
     let stop = CancellationToken::new();
