@@ -4,6 +4,9 @@ use orrery_pki::{Fingerprint, Identity, Role, Subject};
 use orrery_proto::core::v1::Revocation;
 use std::collections::HashMap;
 
+/// The project of a proxy that names none.
+const PROJECT_DEFAULT: &str = "default";
+
 /// Whom a revocation disables.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Whom {
@@ -62,7 +65,7 @@ impl Revoked {
     pub fn refuses(&self, identity: &Identity) -> bool {
         let peer = match (identity.role(), identity.name()) {
             (Some(role), Some(name)) => self.refuses_peer(role, name),
-            (_, _) => false,
+            (_, _) => proxy_names(identity).any(|name| self.refuses_peer(Role::Proxy, &name)),
         };
         peer || self.refuses_certificate(&identity.fingerprint)
     }
@@ -81,6 +84,18 @@ impl Revoked {
     fn refuses_certificate(&self, fingerprint: &Fingerprint) -> bool {
         self.counts.contains_key(&Whom::Certificate(fingerprint.to_string()))
     }
+}
+
+/// What a certificate without a SPIFFE id may be disabled as. The mesh takes its common name for that of a proxy, and
+/// reads a service and its project from it, whatever follows.
+fn proxy_names(identity: &Identity) -> impl Iterator<Item = String> {
+    let name = identity.common_name.as_deref().filter(|_| identity.spiffe.is_none());
+    name.into_iter().flat_map(|whole| {
+        let mut labels = whole.split('.');
+        let service = labels.next().unwrap_or_default();
+        let project = labels.next().unwrap_or(PROJECT_DEFAULT);
+        [whole.to_owned(), format!("{service}.{project}")]
+    })
 }
 
 /// What a revocation must be like: it names a peer, or a certificate, and not half of either.
@@ -137,6 +152,39 @@ mod tests {
         assert!(revoked.refuses_subject(&ann));
         assert!(!revoked.refuses_subject(&bob) && !revoked.refuses_subject(&agent));
     }
+
+    #[test]
+    fn a_proxy_is_refused_by_its_common_name_where_it_has_no_other() {
+        let start = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1 << 30);
+        let validity = orrery_pki::Validity::starting(start, std::time::Duration::from_secs(60));
+        let domain = "example.org".parse().unwrap();
+        let authority = orrery_pki::Authority::generate(&domain, validity).unwrap();
+        let request = orrery_pki::IssueRequest::new(Role::Agent, "edge-1");
+        let issued = authority.issue(&request, validity).unwrap();
+        let named = |name: &str| Identity {
+            spiffe: None,
+            common_name: Some(name.to_owned()),
+            ..issued.identity().clone()
+        };
+        for (peer, name, expect) in [
+            ("web.shop", "web.shop", true),
+            ("web.shop", "web.shop.i-1", true),
+            ("web.shop.i-1", "web.shop.i-1", true),
+            ("web.shop.i-1", "web.shop", false),
+            ("web.default", "web", true),
+            ("web", "web", true),
+            ("web.shop", "bank.shop", false),
+            ("web.shop", "web", false),
+        ] {
+            let revoked = Revoked::new([&mk("proxy", peer, "")]);
+            assert_eq!(revoked.refuses(&named(name)), expect, "{name} where {peer} is disabled");
+        }
+        let revoked = Revoked::new([&mk("proxy", "web.shop", ""), &mk("agent", "bank.shop", "")]);
+        assert!(!revoked.refuses(&named("bank.shop")), "the name of another role");
+        let spiffe = issued.identity().spiffe.clone();
+        assert!(!revoked.refuses(&Identity { spiffe, ..named("web.shop") }), "that counts first");
+    }
+
     /// Each change is taken in by itself, and ends as if all had been read anew.
     #[test]
     fn changes_are_taken_in_one_by_one() {

@@ -56,6 +56,7 @@ pub async fn serve(services: usize, endpoints: u16) -> Result<()> {
             ports: ["http".into()].into(),
             encrypted: false,
             traffic: TrafficSettings::default(),
+            declared_s: 0,
         });
         provider.set(&service(number), at(1, endpoints));
     }

@@ -1,7 +1,7 @@
 //! Who may ask the instances of a service for what, as their own side enforces it.
 use super::routing::Declared;
 use crate::names::{Destination, ServiceName};
-use crate::topology::{AppProtocol, HttpMatch, Revoked};
+use crate::topology::{AppProtocol, HttpMatch, Revoked, Service};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ pub struct InboundPlan {
     pub encrypted: bool,
     pub protocol: AppProtocol,
     pub admittance: Admittance,
-    /// Where connections are passed on for anyone, callers that are told apart all the same: those of the same
-    /// project, so that one of them can be cut off and the others stay.
+    /// Where connections are passed on for anyone, callers that are told apart all the same: others of the same
+    /// project, so that one of them can be cut off and the rest stay.
     pub neighbours: BTreeSet<ServiceName>,
     /// Proxies that do not get through whatever is allowed to their service; nobody where nobody proves anything.
     pub revoked: Arc<Revoked>,
@@ -78,6 +78,9 @@ impl Declared {
         Some(plan(Admittance::Only(grants)))
     }
 
+    /// The oldest, so that a service that is declared takes nobody's place and cuts nobody's connections; who moves
+    /// up when one goes loses none either. Not the service itself: its name is what clients of TLS that are no proxies
+    /// speak when they dial it, and they do not have its certificate.
     fn neighbours(
         &self,
         service: &ServiceName,
@@ -87,8 +90,11 @@ impl Declared {
         if !encrypted || protocol.has_requests() {
             return BTreeSet::new();
         }
-        let own = self.services().filter(|other| other.project() == service.project());
-        own.take(NEIGHBOURS_MAX).cloned().collect()
+        let own = self.services_of(service.project());
+        let mut others: Vec<&Service> = own.filter(|other| other.name != *service).collect();
+        // Those of the same second stay in the order of their names.
+        others.sort_by_key(|other| other.declared_s);
+        others.into_iter().take(NEIGHBOURS_MAX).map(|other| other.name.clone()).collect()
     }
 }
 
@@ -115,8 +121,7 @@ fn usable(rules: &[HttpMatch]) -> Vec<HttpMatch> {
 mod tests {
     use super::*;
     use crate::topology::{
-        HealthCheck, MemoryTopology, MeshTopology as _, Service, ServicePort, TrafficSettings,
-        TrafficTarget,
+        HealthCheck, MemoryTopology, MeshTopology as _, ServicePort, TrafficSettings, TrafficTarget,
     };
     use std::time::Duration;
 
@@ -176,7 +181,13 @@ mod tests {
         };
         let traffic = TrafficSettings { health_check: Some(check), ..TrafficSettings::default() };
         let ports = vec!["80".into()];
-        topology.put_service(Service { name: name("books"), ports, encrypted: true, traffic });
+        topology.put_service(Service {
+            name: name("books"),
+            ports,
+            encrypted: true,
+            traffic,
+            declared_s: 0,
+        });
         let mut target = TrafficTarget {
             name: "t".to_owned(),
             destination: name("books"),
@@ -207,10 +218,10 @@ mod tests {
     }
 
     fn declare(topology: &MemoryTopology) {
-        declare_as(topology, "books");
+        declare_at(topology, "books", 0);
     }
 
-    fn declare_as(topology: &MemoryTopology, service: &str) {
+    fn declare_at(topology: &MemoryTopology, service: &str, declared_s: u64) {
         let ports = vec![
             "80".into(),
             ServicePort {
@@ -224,6 +235,7 @@ mod tests {
             ports,
             encrypted: true,
             traffic: TrafficSettings::default(),
+            declared_s,
         });
     }
 
@@ -273,15 +285,10 @@ mod tests {
             let neighbours: Vec<String> = plan.neighbours.iter().map(ToString::to_string).collect();
             (neighbours.join(" "), plan.revoked.names().count())
         };
-        assert_eq!(plan("books:pg", true, "office/web"), ("default/books".to_owned(), 1));
-        assert_eq!(plan("books:pg", true, "web"), ("default/books default/web".to_owned(), 1));
+        assert_eq!(plan("books:pg", true, "office/web"), (String::new(), 1), "another project");
+        assert_eq!(plan("books:pg", true, "web"), ("default/web".to_owned(), 1), "not itself");
         assert_eq!(plan("books", true, "web"), (String::new(), 1), "requests are asked one by one");
         assert_eq!(plan("books:pg", false, "web"), (String::new(), 0), "nobody proves anything");
-        for number in 0..=NEIGHBOURS_MAX {
-            declare_as(&topology, &format!("s-{number}"));
-        }
-        let many = plan("books:pg", true, "web").0;
-        assert_eq!(many.split(' ').count(), NEIGHBOURS_MAX);
         topology.put_target(TrafficTarget {
             name: "t".to_owned(),
             destination: name("books"),
@@ -291,5 +298,33 @@ mod tests {
             connections: true,
         });
         assert_eq!(plan("books:pg", true, "web"), (String::new(), 1), "grants name who may");
+    }
+
+    /// Who loses a place loses its connections with it.
+    ///
+    /// proves: MSH-07
+    #[test]
+    fn a_service_that_is_declared_takes_the_place_of_no_other() {
+        let topology = MemoryTopology::default();
+        declare(&topology);
+        let neighbours = || {
+            let at = Destination::within("default", "books:pg").unwrap();
+            let plan = Declared::read(&topology).inbound(&at).expect("it has that port");
+            plan.neighbours
+        };
+        let mut before = neighbours();
+        for number in 0..2 * NEIGHBOURS_MAX {
+            // Each is the first by name.
+            declare_at(&topology, &format!("a-{}", 999 - number), number as u64 + 1);
+            let after = neighbours();
+            assert!(before.is_subset(&after), "{number}");
+            before = after;
+        }
+        assert_eq!(before.len(), NEIGHBOURS_MAX);
+        topology.remove_service(&name("a-999"));
+        let after = neighbours();
+        before.remove(&name("a-999"));
+        assert!(before.is_subset(&after), "who goes takes nobody along");
+        assert_eq!(after.len(), NEIGHBOURS_MAX, "and the oldest that had none has its place");
     }
 }

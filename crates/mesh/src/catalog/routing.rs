@@ -128,8 +128,9 @@ impl Declared {
         self.services.get(name)
     }
 
-    pub fn services(&self) -> impl Iterator<Item = &ServiceName> {
-        self.services.keys()
+    /// Those of one project, in the order of their names.
+    pub fn services_of<'a>(&'a self, project: &'a str) -> impl Iterator<Item = &'a Service> {
+        self.services.values().filter(move |service| service.name.project() == project)
     }
 
     /// The proxies that are disabled.

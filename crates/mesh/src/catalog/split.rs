@@ -127,7 +127,13 @@ mod tests {
             None => text.into(),
         });
         let ports = ports.collect();
-        Service { name: name(text), ports, encrypted: false, traffic: TrafficSettings::default() }
+        Service {
+            name: name(text),
+            ports,
+            encrypted: false,
+            traffic: TrafficSettings::default(),
+            declared_s: 0,
+        }
     }
 
     /// `v1=90 v2=10`

@@ -3,9 +3,10 @@ use super::StreamId;
 use super::prepared::{Origin, Prepared};
 use super::sides::GroupKey;
 use super::snapshot::Snapshot;
+use crate::names::ProxyName;
 use crate::xds::Mailbox;
 use parking_lot::{Mutex, RwLock};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -24,6 +25,19 @@ impl Group {
 struct Members {
     group: Arc<Group>,
     mailboxes: BTreeMap<StreamId, Arc<Mailbox>>,
+}
+
+impl Members {
+    /// Builds the snapshot again and wakes the streams for the kinds in which it differs.
+    fn rebuild(&self, prepared: &mut Prepared, origin: Origin<'_>, since: Instant) {
+        let fresh = Arc::new(prepared.build(&self.group.key, origin));
+        let before = std::mem::replace(&mut *self.group.snapshot.write(), Arc::clone(&fresh));
+        let changed = fresh.changed_since(&before);
+        if !changed.is_empty() {
+            let mailboxes = self.mailboxes.values();
+            mailboxes.for_each(|mailbox| mailbox.config_changed(&changed, since));
+        }
+    }
 }
 
 #[derive(Default)]
@@ -47,6 +61,11 @@ impl Groups {
         id: StreamId,
         mailbox: &Arc<Mailbox>,
     ) -> Arc<Group> {
+        if key.sides.is_some() {
+            // The first to ask has it issued, which takes as long as all the rest and needs no lock. From here on
+            // it is there.
+            origin.catalog.certificate(&key.name);
+        }
         let mut state = self.state.lock();
         let State { groups, prepared } = &mut *state;
         let members = groups.entry(key.clone()).or_insert_with(|| {
@@ -70,23 +89,119 @@ impl Groups {
         }
     }
 
-    /// Builds every group's snapshot again and wakes the streams of those that differ, each for the kinds in
-    /// which they do.
+    /// Builds every group's snapshot again: something is declared differently.
     pub fn rebuild(&self, origin: Origin<'_>, since: Instant) {
         let mut state = self.state.lock();
         let State { groups, prepared } = &mut *state;
         let known = prepared.take();
         let prepared = prepared.insert(Prepared::renew(known, origin));
-        for (key, members) in groups.iter_mut() {
-            let fresh = Arc::new(prepared.build(key, origin));
-            let before =
-                std::mem::replace(&mut *members.group.snapshot.write(), Arc::clone(&fresh));
-            let changed = fresh.changed_since(&before);
-            if !changed.is_empty() {
-                let mailboxes = members.mailboxes.values();
-                mailboxes.for_each(|mailbox| mailbox.config_changed(&changed, since));
-            }
-        }
+        groups.values().for_each(|members| members.rebuild(prepared, origin, since));
         prepared.tidy();
+    }
+
+    /// The same for proxies of these names only: their certificates were replaced, and that concerns nobody else.
+    pub fn rebuild_named(&self, origin: Origin<'_>, names: &BTreeSet<ProxyName>, since: Instant) {
+        let mut state = self.state.lock();
+        let State { groups, prepared } = &mut *state;
+        let known = prepared.take();
+        let prepared = prepared.insert(Prepared::renew(known, origin));
+        let meant = groups.values().filter(|members| names.contains(&members.group.key.name));
+        meant.for_each(|members| members.rebuild(prepared, origin, since));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::announce::{Announcements, Announcer};
+    use crate::catalog::{CatalogParts, ServiceCatalog};
+    use crate::control::Sides;
+    use crate::names::ServiceName;
+    use crate::secrets::{CertificateBundle, SecretsProvider};
+    use crate::topology::MemoryTopology;
+
+    /// Issues when it is first asked for somebody, and may not be hurried then.
+    struct Issuing {
+        groups: Arc<Groups>,
+        asked: Mutex<Vec<ProxyName>>,
+    }
+
+    impl SecretsProvider for Issuing {
+        fn certificate(&self, proxy: &ProxyName) -> Option<CertificateBundle> {
+            let mut asked = self.asked.lock();
+            let is_first = !asked.contains(proxy);
+            assert!(!(is_first && self.groups.state.is_locked()), "everybody waits for {proxy}");
+            asked.push(proxy.clone());
+            let text = format!("{proxy} {}", asked.len());
+            let (certificate_chain, private_key, roots) = (text, String::new(), String::new());
+            Some(CertificateBundle { certificate_chain, private_key, roots })
+        }
+
+        fn announcements(&self) -> Announcements<ProxyName> {
+            Announcer::default().listen()
+        }
+    }
+
+    struct World {
+        groups: Arc<Groups>,
+        secrets: Arc<Issuing>,
+        catalog: Arc<ServiceCatalog>,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let groups = Arc::new(Groups::default());
+            let secrets = Arc::new(Issuing { groups: groups.clone(), asked: Mutex::default() });
+            let catalog = ServiceCatalog::new(CatalogParts {
+                topology: Arc::new(MemoryTopology::default()),
+                providers: Vec::new(),
+                secrets: secrets.clone(),
+            });
+            Self { groups, secrets, catalog }
+        }
+
+        fn origin(&self) -> Origin<'_> {
+            Origin { catalog: &*self.catalog, trust_domain: None }
+        }
+
+        fn join(&self, proxy: &str, id: u64) -> Arc<Group> {
+            let name: ProxyName = proxy.parse().unwrap();
+            let service: ServiceName = name.service();
+            let sides = Some(Sides::outbound(([127, 0, 0, 1], 1).into()));
+            let key = GroupKey { service, name, sides };
+            self.groups.join(self.origin(), key, StreamId(id), &Arc::default())
+        }
+
+        fn asked(&self) -> usize {
+            self.secrets.asked.lock().len()
+        }
+    }
+
+    #[test]
+    fn certificates_are_issued_while_nobody_waits() {
+        let world = World::new();
+        for id in 0..3 {
+            world.join(&format!("web.shop.i-{id}"), id);
+        }
+        assert!(3 <= world.asked());
+    }
+
+    #[test]
+    fn a_certificate_concerns_the_proxies_of_its_name_and_nobody_else() {
+        let world = World::new();
+        let mine = world.join("web.shop.i-1", 1);
+        let others: Vec<_> =
+            (2..100).map(|id| world.join(&format!("web.shop.i-{id}"), id)).collect();
+        let before = mine.snapshot();
+        let of_others: Vec<_> = others.iter().map(|group| group.snapshot()).collect();
+        let asked = world.asked();
+        let names = ["web.shop.i-1".parse().unwrap(), "web.shop".parse().unwrap()].into();
+        world.groups.rebuild_named(world.origin(), &names, Instant::now());
+        assert!(!mine.snapshot().changed_since(&before).is_empty());
+        assert_eq!(world.asked(), asked + 1);
+        let is_left = others.iter().zip(&of_others);
+        assert!(is_left.into_iter().all(|(group, was)| Arc::ptr_eq(&group.snapshot(), was)));
+        world.groups.rebuild(world.origin(), Instant::now());
+        assert_eq!(world.asked(), asked + 1 + 99, "what is declared concerns everybody");
     }
 }

@@ -16,7 +16,7 @@ use crate::xds::{Kind, Resource};
 use bytes::Bytes;
 use orrery_pki::TrustDomain;
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// What all of it comes from.
 #[derive(Clone, Copy)]
@@ -50,6 +50,16 @@ pub struct Prepared {
     /// By the address of what was seen, which the plans keep alive.
     pieces: HashMap<usize, Arc<Piece>>,
     clusters: ClusterCache,
+    /// Proxies of one service take the traffic of others alike, whatever their own names are. Nothing is kept that no
+    /// snapshot has: they say where they listen.
+    inbound: HashMap<(ServiceName, Inbound), Taking<Weak<Resource>>>,
+}
+
+/// What takes the traffic of others for one port.
+struct Taking<R> {
+    listener: R,
+    /// The instance.
+    cluster: R,
 }
 
 impl Prepared {
@@ -62,13 +72,14 @@ impl Prepared {
             None => (HashMap::new(), ClusterCache::new()),
         };
         let (plans, configs, pieces) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { declared, plans, configs, earlier, pieces, clusters }
+        Self { declared, plans, configs, earlier, pieces, clusters, inbound: HashMap::new() }
     }
 
     /// Everything is built: what nobody has is forgotten.
     pub fn tidy(&mut self) {
         self.earlier.clear();
         self.clusters.retain(|_, (_, resource)| 1 < Arc::strong_count(resource));
+        self.inbound.retain(|_, taking| taking.shared().is_some());
     }
 
     pub fn build(&mut self, key: &GroupKey, origin: Origin<'_>) -> Snapshot {
@@ -152,22 +163,47 @@ impl Prepared {
     }
 
     fn put_inbound(
-        &self,
+        &mut self,
         snapshot: &mut Snapshot,
         service: &ServiceName,
         inbound: &Inbound,
         origin: Origin<'_>,
     ) {
-        let Inbound { port, listen, instance } = inbound;
-        let at = Destination { service: service.clone(), port: port.clone() };
-        let Some(plan) = self.declared.inbound(&at) else {
+        let at = Destination { service: service.clone(), port: inbound.port.clone() };
+        let Some(Taking { listener, cluster }) = self.taking(&at, inbound, origin) else {
+            let listen = inbound.listen;
             snapshot.findings.push(format!("nothing is taken at {listen}: there is no port {at}"));
             return;
         };
+        snapshot.put(Kind::Listener, listener);
+        snapshot.put(Kind::Cluster, cluster);
+    }
+
+    /// `None` if there is no such port.
+    fn taking(
+        &mut self,
+        at: &Destination,
+        inbound: &Inbound,
+        origin: Origin<'_>,
+    ) -> Option<Taking<Arc<Resource>>> {
+        let key = (at.service.clone(), inbound.clone());
+        if let Some(known) = self.inbound.get(&key).and_then(Taking::shared) {
+            return Some(known);
+        }
+        let plan = self.declared.inbound(at)?;
+        let Inbound { port, listen, instance } = inbound;
         let listener = envoy::inbound_listener(*listen, port.as_ref(), &plan, origin.trust_domain);
-        snapshot.put(Kind::Listener, Arc::new(listener));
-        let local = envoy::local_cluster(*instance, port.as_ref(), plan.protocol);
-        snapshot.put(Kind::Cluster, Arc::new(local));
+        let cluster = envoy::local_cluster(*instance, port.as_ref(), plan.protocol);
+        let (listener, cluster) = (Arc::new(listener), Arc::new(cluster));
+        let (to_listener, to_cluster) = (Arc::downgrade(&listener), Arc::downgrade(&cluster));
+        self.inbound.insert(key, Taking { listener: to_listener, cluster: to_cluster });
+        Some(Taking { listener, cluster })
+    }
+}
+
+impl Taking<Weak<Resource>> {
+    fn shared(&self) -> Option<Taking<Arc<Resource>>> {
+        Some(Taking { listener: self.listener.upgrade()?, cluster: self.cluster.upgrade()? })
     }
 }
 

@@ -2,7 +2,7 @@
 use super::Control;
 use crate::announce::Announcements;
 use crate::catalog::Change;
-use crate::names::ServiceName;
+use crate::names::{ProxyName, ServiceName};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -14,13 +14,24 @@ pub struct Publisher {
     announcements: Announcements<Change>,
     /// The oldest config change that did not go out yet.
     config_since: Option<Instant>,
+    /// Whether something is declared differently: that may concern everybody.
+    is_declared_anew: bool,
+    /// Whose certificates were replaced.
+    certificates: BTreeSet<ProxyName>,
     /// Services that are no longer declared: their endpoints go with the config that does without them.
     undeclared: BTreeSet<ServiceName>,
 }
 
 impl Publisher {
     pub(super) fn new(control: Arc<Control>, announcements: Announcements<Change>) -> Self {
-        Self { control, announcements, config_since: None, undeclared: BTreeSet::new() }
+        Self {
+            control,
+            announcements,
+            config_since: None,
+            is_declared_anew: false,
+            certificates: BTreeSet::new(),
+            undeclared: BTreeSet::new(),
+        }
     }
 
     /// Publishes until told to stop.
@@ -43,9 +54,11 @@ impl Publisher {
                 // Which endpoints are those of a port is a matter of declaration too.
                 Change::Topology(service) => {
                     self.take_endpoints(service, now);
+                    self.is_declared_anew = true;
                     self.config_since.get_or_insert(now);
                 }
-                Change::Certificate(_) => {
+                Change::Certificate(proxy) => {
+                    self.certificates.insert(proxy);
                     self.config_since.get_or_insert(now);
                 }
             }
@@ -57,13 +70,19 @@ impl Publisher {
             self.control.publish_endpoints(&service, now);
         } else {
             self.undeclared.insert(service);
+            self.is_declared_anew = true;
             self.config_since.get_or_insert(now);
         }
     }
 
     fn publish_config(&mut self) {
         let Some(since) = self.config_since.take() else { return };
-        self.control.groups.rebuild(self.control.origin(), since);
+        let (groups, origin) = (&self.control.groups, self.control.origin());
+        let certificates = std::mem::take(&mut self.certificates);
+        match std::mem::take(&mut self.is_declared_anew) {
+            true => groups.rebuild(origin, since),
+            false => groups.rebuild_named(origin, &certificates, since),
+        }
         for service in std::mem::take(&mut self.undeclared) {
             self.control.publish_endpoints(&service, since);
         }

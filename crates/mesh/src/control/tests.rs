@@ -88,6 +88,7 @@ fn declare(topology: &MemoryTopology, service: &str) {
         ports: ["http".into()].into(),
         encrypted: false,
         traffic: TrafficSettings::default(),
+        declared_s: 0,
     });
 }
 
@@ -100,6 +101,7 @@ fn declare_tcp(topology: &MemoryTopology, service: &str) {
         ],
         encrypted: false,
         traffic: TrafficSettings::default(),
+        declared_s: 0,
     });
 }
 
@@ -367,6 +369,7 @@ async fn endpoints_of_every_port_can_be_asked_for() {
         ports: vec![ServicePort { protocol: AppProtocol::Tcp, ..ServicePort::from("5432") }],
         encrypted: false,
         traffic: TrafficSettings::default(),
+        declared_s: 0,
     });
     let push = pushed(&stream).await;
     assert_eq!(names_of(&push), ["bank:5432", "default/bank"]);

@@ -1,6 +1,6 @@
 //! Services: their ports, and how calls to them behave.
 use super::{Declarations, Reading, Subject, service_name};
-use crate::names::PortName;
+use crate::names::{PortName, ServiceName};
 use crate::topology::{
     AppProtocol, HealthCheck, OutlierDetection, Retries, Service, ServicePort, TrafficSettings,
 };
@@ -31,7 +31,7 @@ impl Declarations {
                 reading.note(Subject::Service(name.clone()), text);
             }
             match service_name(&name.project, &name.name) {
-                Ok(name) => reading.services.push(service(name, &spec)),
+                Ok(name) => reading.services.push(service(name, &spec, declared_s(declared))),
                 Err(error) => reading.note(Subject::Service(name.clone()), error),
             }
         }
@@ -44,9 +44,14 @@ fn unreachable(spec: &MeshServiceSpec) -> impl Iterator<Item = &MeshPort> {
     further.filter(|port| port.fronting_port.is_none())
 }
 
-fn service(name: crate::names::ServiceName, spec: &MeshServiceSpec) -> Service {
+fn service(name: ServiceName, spec: &MeshServiceSpec, declared_s: u64) -> Service {
     let ports = spec.ports.iter().map(port).collect();
-    Service { name, ports, encrypted: spec.encrypted(), traffic: traffic(spec) }
+    Service { name, ports, encrypted: spec.encrypted(), traffic: traffic(spec), declared_s }
+}
+
+fn declared_s(service: &MeshService) -> u64 {
+    let created = service.metadata.as_ref().and_then(|metadata| metadata.creation_timestamp);
+    created.and_then(|created| u64::try_from(created.seconds).ok()).unwrap_or_default()
 }
 
 /// A port is called by its number as declared: that is what declarations compare.

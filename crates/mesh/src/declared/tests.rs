@@ -252,3 +252,16 @@ fn what_is_declared_twice_counts_once() {
     let kept = one.services[&ObjectName::new("shop", "a")].spec.clone().expect("a spec");
     assert_eq!((one.services.len(), kept.service_account()), (1, "first"));
 }
+
+#[test]
+fn services_are_as_old_as_what_declares_them() {
+    let reading = read(
+        "{apiVersion: mesh.orrery.dev/v1, kind: MeshService, spec: {},
+          metadata: {name: old, project: shop, creationTimestamp: '2001-09-09T01:46:40Z'}}",
+    );
+    let age = |name: &str| {
+        let found = reading.services.iter().find(|one| one.name.name() == name);
+        found.expect("declared").declared_s
+    };
+    assert_eq!((age("old"), age("books")), (1_000_000_000, 0));
+}

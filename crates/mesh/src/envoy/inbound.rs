@@ -114,8 +114,8 @@ fn connections(
     callers.into_iter().map(chain).chain(others).collect()
 }
 
-/// For everybody without a chain of their own: they share one, and lose their connections together when another
-/// proxy is disabled.
+/// For everybody without a chain of their own: proxies of other projects, of this service and of those that are too many, and
+/// whoever is no proxy. They share one, and lose their connections together when another proxy is disabled.
 fn strangers(name: &str, port: Option<&PortName>, plan: &InboundPlan) -> FilterChain {
     let Some(names) = all_but_revoked(&plan.revoked) else { return nobody(name, plan) };
     FilterChain {

@@ -11,6 +11,9 @@ use matcher::string_matcher::MatchPattern;
 use orrery_pki::TrustDomain;
 use rbac::principal::Identifier;
 
+/// What every SPIFFE id begins with. Envoy compares names of hosts and the subject too; none of them begins so.
+const SCHEME: &str = "spiffe://";
+
 /// All grants are one policy, because several would be a map, and a map has no order: the same
 /// rules must always be the same bytes. Without any policy the filter lets nobody through.
 pub fn rules(
@@ -38,14 +41,19 @@ pub fn rules(
     }
 }
 
-/// In whichever trust domain: so does the server.
+/// In whichever trust domain: so does the server. Names are looked for in SPIFFE ids only, so whoever has none cannot
+/// be told from those who are disabled, and is kept out with them.
 fn all_but(revoked: &Revoked) -> rbac::Principal {
+    let named = proven(matcher::StringMatcher {
+        match_pattern: Some(MatchPattern::Prefix(SCHEME.to_owned())),
+        ..Default::default()
+    });
     let ending = |proxy: &ProxyName| matcher::StringMatcher {
         match_pattern: Some(MatchPattern::Suffix(format!("/{}", tls::path(proxy)))),
         ..Default::default()
     };
     let names = revoked.names().map(|proxy| proven(ending(proxy)));
-    principal(Identifier::NotId(Box::new(any_of(names.collect()))))
+    all_of(vec![named, principal(Identifier::NotId(Box::new(any_of(names.collect()))))])
 }
 
 fn proven(name: matcher::StringMatcher) -> rbac::Principal {

@@ -5,6 +5,7 @@ use crate::secrets::{CertificateBundle, SecretsProvider};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -42,11 +43,23 @@ struct Held {
     was_asked_for: bool,
 }
 
-/// See the module.
+impl Held {
+    fn asked(&mut self) -> CertificateBundle {
+        self.was_asked_for = true;
+        self.bundle.clone()
+    }
+}
+
+/// See the module. Certificates are issued while nobody waits for the lock: thousands are, when an authority rotates
+/// or a server starts.
 pub struct IssuedSecrets {
     issuer: Arc<dyn Issuer>,
+    /// How often the authority has changed.
+    rotations: AtomicU64,
     held: Mutex<BTreeMap<ProxyName, Held>>,
-    /// Something was issued, so the next renewal may be another.
+    /// Those for whom none could be issued, and when they are told to ask again. Nothing is tried before.
+    missing: Mutex<BTreeMap<ProxyName, Instant>>,
+    /// Something was issued, or could not be, so what is due next may be another.
     issued: Notify,
     announcer: Announcer<ProxyName>,
 }
@@ -55,7 +68,9 @@ impl IssuedSecrets {
     pub fn new(issuer: Arc<dyn Issuer>) -> Self {
         Self {
             issuer,
+            rotations: AtomicU64::new(0),
             held: Mutex::default(),
+            missing: Mutex::default(),
             issued: Notify::new(),
             announcer: Announcer::default(),
         }
@@ -65,40 +80,67 @@ impl IssuedSecrets {
     pub async fn renew(self: Arc<Self>, stop: CancellationToken) {
         let rotated = self.issuer.rotated();
         loop {
-            let next = self.held.lock().values().map(|held| held.renew_at).min();
+            let next = self.next();
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.issued.notified() => {}
-                () = woken(rotated.as_deref()) => self.replace(|_| true),
+                () = woken(rotated.as_deref()) => self.rotate(),
                 () = sleep_until(next) => {
                     let now = Instant::now();
                     self.replace(|held| held.renew_at <= now);
+                    self.ask_again(|at| at <= now);
                 }
             }
         }
     }
 
+    fn rotate(&self) {
+        self.rotations.fetch_add(1, Ordering::SeqCst);
+        self.replace(|_| true);
+        self.ask_again(|_| true);
+    }
+
+    fn next(&self) -> Option<Instant> {
+        let next = self.held.lock().values().map(|held| held.renew_at).min();
+        let missing = self.missing.lock().values().min().copied();
+        next.into_iter().chain(missing).min()
+    }
+
+    /// Tells those who got none; whoever is still there asks.
+    fn ask_again(&self, is_due: impl Fn(Instant) -> bool) {
+        let due: Vec<ProxyName> = {
+            let mut missing = self.missing.lock();
+            let due = missing.iter().filter(|(_, at)| is_due(**at)).map(|(name, _)| name.clone());
+            let due = due.collect();
+            missing.retain(|_, at| !is_due(*at));
+            due
+        };
+        self.announcer.announce(due);
+    }
+
     fn replace(&self, is_due: impl Fn(&Held) -> bool) {
-        let mut held = self.held.lock();
-        held.retain(|_, one| one.was_asked_for || !is_due(one));
-        let due: Vec<_> =
-            held.iter().filter(|(_, one)| is_due(one)).map(|(name, _)| name.clone()).collect();
-        let mut replaced = Vec::new();
-        for proxy in due {
-            match self.issue(&proxy) {
-                Some(fresh) => {
-                    held.insert(proxy.clone(), fresh);
-                    replaced.push(proxy);
-                }
-                None => {
-                    if let Some(one) = held.get_mut(&proxy) {
-                        one.renew_at = Instant::now() + RETRY;
-                    }
-                }
-            }
-        }
-        drop(held);
+        let due: Vec<ProxyName> = {
+            let mut held = self.held.lock();
+            held.retain(|_, one| one.was_asked_for || !is_due(one));
+            held.iter().filter(|(_, one)| is_due(one)).map(|(name, _)| name.clone()).collect()
+        };
+        let replaced: Vec<ProxyName> =
+            due.into_iter().filter(|proxy| self.replace_one(proxy)).collect();
         self.announcer.announce(replaced);
+    }
+
+    /// Whoever asks meanwhile gets the one of before, and waits for nobody.
+    fn replace_one(&self, proxy: &ProxyName) -> bool {
+        let fresh = self.issue(proxy);
+        let mut held = self.held.lock();
+        if let Some(fresh) = fresh {
+            held.insert(proxy.clone(), fresh);
+            return true;
+        }
+        if let Some(one) = held.get_mut(proxy) {
+            one.renew_at = Instant::now() + RETRY;
+        }
+        false
     }
 
     fn issue(&self, proxy: &ProxyName) -> Option<Held> {
@@ -118,14 +160,28 @@ impl IssuedSecrets {
 
 impl SecretsProvider for IssuedSecrets {
     fn certificate(&self, proxy: &ProxyName) -> Option<CertificateBundle> {
-        let mut held = self.held.lock();
-        if !held.contains_key(proxy) {
-            held.insert(proxy.clone(), self.issue(proxy)?);
-            self.issued.notify_one();
+        if let Some(known) = self.held.lock().get_mut(proxy) {
+            return Some(known.asked());
         }
-        let one = held.get_mut(proxy)?;
-        one.was_asked_for = true;
-        Some(one.bundle.clone())
+        if self.missing.lock().contains_key(proxy) {
+            return None;
+        }
+        let rotations = self.rotations.load(Ordering::SeqCst);
+        let Some(mut fresh) = self.issue(proxy) else {
+            self.missing.lock().insert(proxy.clone(), Instant::now() + RETRY);
+            self.issued.notify_one();
+            return None;
+        };
+        let mut held = self.held.lock();
+        if rotations != self.rotations.load(Ordering::SeqCst) {
+            // It may be of the authority before, and was not there to be replaced with the others.
+            fresh.renew_at = Instant::now();
+        }
+        // Two who ask at once have one each issued, and both get the first that is there.
+        let bundle = held.entry(proxy.clone()).or_insert(fresh).asked();
+        drop(held);
+        self.issued.notify_one();
+        Some(bundle)
     }
 
     fn announcements(&self) -> Announcements<ProxyName> {
@@ -150,12 +206,17 @@ async fn sleep_until(at: Option<Instant>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::OnceLock;
+    use std::sync::atomic::AtomicU32;
+
+    type Meanwhile = Box<dyn Fn() + Send + Sync>;
 
     #[derive(Default)]
     struct Counting {
         count: AtomicU32,
         rotated: Arc<Notify>,
+        /// Done while a certificate is issued.
+        meanwhile: OnceLock<Meanwhile>,
     }
 
     impl Issuer for Counting {
@@ -164,6 +225,9 @@ mod tests {
                 return Err("not this one".to_owned());
             }
             let number = self.count.fetch_add(1, Ordering::Relaxed);
+            if let Some(meanwhile) = self.meanwhile.get() {
+                meanwhile();
+            }
             let bundle = CertificateBundle {
                 certificate_chain: format!("{proxy} {number}"),
                 private_key: String::new(),
@@ -190,7 +254,6 @@ mod tests {
         let chain = || secrets.certificate(&name("books")).map(|one| one.certificate_chain);
         assert_eq!(chain().as_deref(), Some("books 0"));
         assert_eq!(chain().as_deref(), Some("books 0"), "the same until it is renewed");
-        assert!(secrets.certificate(&name("nobody")).is_none());
         let mut heard = secrets.announcements();
         let started = Instant::now();
         assert!(heard.next().await.contains(&name("books")));
@@ -204,6 +267,69 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(200)).await;
         assert_eq!(issuer.count.load(Ordering::Relaxed), 3);
         assert!(secrets.held.lock().is_empty());
+        stop.cancel();
+        renewing.await.unwrap();
+    }
+
+    /// Nothing else would make them ask.
+    #[tokio::test(start_paused = true)]
+    async fn who_got_none_is_told_to_ask_again() {
+        let issuer = Arc::new(Counting::default());
+        let secrets = Arc::new(IssuedSecrets::new(issuer.clone()));
+        let stop = CancellationToken::new();
+        let renewing = tokio::spawn(secrets.clone().renew(stop.clone()));
+        let mut heard = secrets.announcements();
+        let started = Instant::now();
+        assert!(secrets.certificate(&name("nobody")).is_none());
+        // Others that come and go all the time do not put it off.
+        for number in 0..5 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            assert!(secrets.certificate(&name(&format!("books-{number}"))).is_some());
+        }
+        assert_eq!(heard.next().await, [name("nobody")].into());
+        assert!((RETRY..2 * RETRY).contains(&started.elapsed()), "{:?}", started.elapsed());
+        assert!(secrets.missing.lock().is_empty(), "and is forgotten if it does not");
+        assert!(secrets.certificate(&name("nobody")).is_none());
+        issuer.rotated.notify_one();
+        assert!(heard.next().await.contains(&name("nobody")), "another authority may");
+        stop.cancel();
+        renewing.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_while_a_certificate_is_issued() {
+        let issuer = Arc::new(Counting::default());
+        let secrets = Arc::new(IssuedSecrets::new(issuer.clone()));
+        let other = Arc::downgrade(&secrets);
+        let is_free = move || {
+            let secrets = other.upgrade().expect("it is in use");
+            assert!(!secrets.held.is_locked(), "whoever asks has to wait");
+        };
+        assert!(issuer.meanwhile.set(Box::new(is_free)).is_ok());
+        assert!(secrets.certificate(&name("books")).is_some());
+        secrets.replace(|_| true);
+        assert_eq!(issuer.count.load(Ordering::Relaxed), 2);
+    }
+
+    /// It may be of the authority before.
+    #[tokio::test(start_paused = true)]
+    async fn what_is_issued_while_the_authority_rotates_is_replaced_at_once() {
+        let issuer = Arc::new(Counting::default());
+        let secrets = Arc::new(IssuedSecrets::new(issuer.clone()));
+        let (stop, started) = (CancellationToken::new(), Instant::now());
+        let renewing = tokio::spawn(secrets.clone().renew(stop.clone()));
+        let other = Arc::downgrade(&secrets);
+        let rotate = move || {
+            let secrets = other.upgrade().expect("it is in use");
+            if secrets.held.lock().is_empty() {
+                secrets.rotate();
+            }
+        };
+        assert!(issuer.meanwhile.set(Box::new(rotate)).is_ok());
+        let mut heard = secrets.announcements();
+        assert!(secrets.certificate(&name("books")).is_some());
+        assert!(heard.next().await.contains(&name("books")));
+        assert!(started.elapsed() < Duration::from_secs(1));
         stop.cancel();
         renewing.await.unwrap();
     }

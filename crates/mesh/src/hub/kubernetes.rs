@@ -10,6 +10,7 @@ use orrery_hub::ObjectName;
 use orrery_proto::mesh::v1::{MeshPort, MeshService, MeshServiceSpec};
 use orrery_proto::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
+use prost_types::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::{Notify, watch};
@@ -230,6 +231,9 @@ fn service_of(object: &DynamicObject) -> Arc<MeshService> {
         name: object.name_any(),
         project: object.namespace().unwrap_or_default(),
         labels: object.labels().clone().into_iter().collect(),
+        creation_timestamp: object
+            .creation_timestamp()
+            .map(|time| Timestamp { seconds: time.0.as_second(), nanos: 0 }),
         ..ObjectMeta::default()
     };
     let service =
@@ -287,5 +291,16 @@ mod tests {
         check(json!({"port": 5432, "name": "tcp-pg"}), Some(("tcp-pg", "tcp")));
         check(json!({"port": 53, "name": "dns", "protocol": "UDP"}), None);
         check(json!({"name": "none"}), None);
+    }
+
+    #[test]
+    fn a_service_is_as_old_as_its_object() {
+        let object = json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": "web", "namespace": "shop", "creationTimestamp": "2001-09-09T01:46:40Z"},
+        });
+        let service = service_of(&serde_json::from_value(object).expect("an object"));
+        let created = service.metadata.as_ref().and_then(|metadata| metadata.creation_timestamp);
+        assert_eq!(created.map(|created| created.seconds), Some(1_000_000_000));
     }
 }

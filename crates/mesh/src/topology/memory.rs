@@ -158,7 +158,13 @@ mod tests {
 
     fn mk_service(text: &str) -> Service {
         let ports = vec!["http".into()];
-        Service { name: name(text), ports, encrypted: false, traffic: TrafficSettings::default() }
+        Service {
+            name: name(text),
+            ports,
+            encrypted: false,
+            traffic: TrafficSettings::default(),
+            declared_s: 0,
+        }
     }
 
     fn mk_split(split: &str, root: &str) -> TrafficSplit {

@@ -44,6 +44,9 @@ pub struct Service {
     /// Callers and instances prove to each other who they are.
     pub encrypted: bool,
     pub traffic: TrafficSettings,
+    /// Since when it is declared, in seconds since 1970; 0 where nobody knows. Where there is not room for all, the
+    /// oldest come first, so that nobody who comes takes a place from another.
+    pub declared_s: u64,
 }
 
 impl Service {

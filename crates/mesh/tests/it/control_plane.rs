@@ -14,7 +14,12 @@ use orrery_mesh::secrets::{CertificateBundle, MemorySecrets};
 use orrery_mesh::topology::{
     AppProtocol, Backend, MemoryTopology, Service, ServicePort, TrafficSettings, TrafficSplit,
 };
-use orrery_pki::{Authority, ClientAuth, Identity, IssueRequest, Issued, Role, Validity};
+use orrery_pki::{
+    Authority, ClientAuth, Identity, IssueRequest, Issued, Role, TlsMaterial, Validity,
+};
+use rcgen::{
+    CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair,
+};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -75,6 +80,7 @@ impl Mesh {
             ports: ["http".into()].into(),
             encrypted,
             traffic: TrafficSettings::default(),
+            declared_s: 0,
         });
     }
 
@@ -89,6 +95,7 @@ impl Mesh {
             ports: ports.iter().map(port).collect(),
             encrypted,
             traffic: TrafficSettings::default(),
+            declared_s: 0,
         });
     }
 
@@ -98,6 +105,7 @@ impl Mesh {
             ports: vec!["http".into()],
             encrypted: false,
             traffic,
+            declared_s: 0,
         });
     }
 
@@ -127,10 +135,27 @@ impl Mesh {
     }
 
     pub fn issue(&self, role: Role, name: &str) -> Issued {
-        // Callers speak their own name, and a plain client of TLS holds the answer to the name it spoke.
+        // Callers speak their own name or the one that they dial, and a plain client of TLS holds the answer to the
+        // name it spoke.
         let request = IssueRequest::new(role, name).ip([127, 0, 0, 1]);
-        let request = request.dns("web.shop").dns("bank.shop");
+        let request = request.dns("web.shop").dns("bank.shop").dns("store.shop");
         self.authority.issue(&request, validity()).expect("a certificate")
+    }
+
+    /// As another authority's tools may write one: with a common name, and no SPIFFE id.
+    pub fn issue_plain(&self, common_name: &str) -> TlsMaterial {
+        let (root, ca_key) = (self.authority.root_pem(), self.authority.key_pem());
+        let ca_key = KeyPair::from_pem(&ca_key).expect("the key of the authority");
+        let issuer = Issuer::from_ca_cert_pem(root, ca_key).expect("the authority");
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, common_name);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let certificate = params.signed_by(&key, &issuer).expect("a certificate").pem();
+        let key = key.serialize_pem();
+        TlsMaterial::from_pem(root.as_bytes(), certificate.as_bytes(), key.as_bytes())
+            .expect("usable material")
     }
 
     /// Gives the proxies of a service a fresh certificate, and returns it.

@@ -120,6 +120,7 @@ async fn whoever_may_call_a_service_may_check_its_health() {
         ports: vec!["http".into()],
         encrypted: true,
         traffic: TrafficSettings { health_check: Some(check), ..TrafficSettings::default() },
+        declared_s: 0,
     });
     until("all is acknowledged", async || world.server.all_current()).await;
     let succeeded = async || -> Option<usize> {

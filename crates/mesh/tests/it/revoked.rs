@@ -13,7 +13,7 @@ use orrery_mesh::control::{Control, Options, ProxyStatus};
 use orrery_mesh::envoy::{Mode, PortBootstrap};
 use orrery_mesh::hub::{IssuedCertificate, Issuer, Mesh as HubMesh, MeshOptions};
 use orrery_mesh::names::{Destination, ProxyName};
-use orrery_pki::{Issued, Role};
+use orrery_pki::{Role, TlsMaterial};
 use orrery_proto::core::v1::Revocation;
 use orrery_runtime::{TaskError, Tasks};
 use std::net::SocketAddr;
@@ -157,19 +157,35 @@ impl World {
 
     /// Straight to the port for connections, with a certificate of that name.
     async fn connect(&self, spoken: Option<&'static str>, proxy: &str) -> Option<String> {
+        self.connect_with(spoken, &self.proves(proxy)).await
+    }
+
+    async fn connect_with(
+        &self,
+        spoken: Option<&'static str>,
+        shown: &TlsMaterial,
+    ) -> Option<String> {
         let at = self.store.listener("inbound:5432").await?;
         let spoken = match spoken {
             Some(name) => ServerName::try_from(name).expect("a name"),
             None => at.ip().into(),
         };
-        talk(handshake(at, spoken, &self.mesh.issue(Role::Proxy, proxy)).await?).await
+        talk(handshake(at, spoken, shown).await?).await
     }
 
     /// The same to the port for requests: the status.
     async fn ask(&self, proxy: &str) -> Option<u16> {
+        self.ask_with(&self.proves(proxy)).await
+    }
+
+    async fn ask_with(&self, shown: &TlsMaterial) -> Option<u16> {
         let at = self.store.inbound().await;
-        let tls = handshake(at, at.ip().into(), &self.mesh.issue(Role::Proxy, proxy)).await?;
+        let tls = handshake(at, at.ip().into(), shown).await?;
         http::get_on(tls, "store", "/").await.map(|(status, _)| status)
+    }
+
+    fn proves(&self, proxy: &str) -> TlsMaterial {
+        self.mesh.issue(Role::Proxy, proxy).material().expect("usable material")
     }
 
     async fn web_is_kept_out(&self) {
@@ -177,6 +193,11 @@ impl World {
         assert_eq!(self.ask("web.shop").await, Some(403), "with whatever certificate");
         for spoken in [Some("web.shop"), Some("bank.shop"), None] {
             assert_eq!(self.connect(spoken, "web.shop").await, None, "speaking {spoken:?}");
+        }
+        let plain = self.mesh.issue_plain("web.shop");
+        assert_eq!(self.ask_with(&plain).await, Some(403), "without a SPIFFE id");
+        for spoken in [Some("web.shop"), None] {
+            assert_eq!(self.connect_with(spoken, &plain).await, None, "speaking {spoken:?}");
         }
         // A name of its own is another.
         assert_eq!(self.ask("web.shop.i-2").await, Some(200));
@@ -204,9 +225,9 @@ impl World {
 async fn handshake(
     at: SocketAddr,
     spoken: ServerName<'static>,
-    issued: &Issued,
+    shown: &TlsMaterial,
 ) -> Option<tokio_rustls::client::TlsStream<TcpStream>> {
-    let config = issued.material().expect("usable material").client_config();
+    let config = shown.client_config();
     let tcp = TcpStream::connect(at).await.ok()?;
     TlsConnector::from(config).connect(spoken, tcp).await.ok()
 }
@@ -304,6 +325,12 @@ async fn disabled(mode: Mode, target: Option<&str>) {
         until("the target governs", stranger).await;
         world.both_are_let_in().await;
     }
+    let plain = world.ask_with(&world.mesh.issue_plain("web.shop")).await;
+    assert_eq!(plain, Some(if target.is_some() { 403 } else { 200 }), "nobody is disabled yet");
+    // A client that is no proxy speaks the name that it dials.
+    let client = world.mesh.issue(Role::User, "ann").material().expect("usable material");
+    let dialled = world.connect_with(Some("store.shop"), &client).await;
+    assert_eq!(dialled.is_some(), target.is_none(), "whoever is proven where nothing governs");
     let mut of_web = opened(&world.web).await.expect("it is open");
     assert!(talk_on(&mut of_web).await.is_some());
     let stop = CancellationToken::new();

@@ -27,6 +27,7 @@ fn topology(services: &[&str]) -> MemoryTopology {
             ports: ports.split(',').filter(|port| !port.is_empty()).map(port).collect(),
             encrypted: false,
             traffic: TrafficSettings::default(),
+            declared_s: 0,
         });
     }
     topology

@@ -65,6 +65,7 @@ fn declare(topology: &MemoryTopology, service: &str) {
         ports: ["http".into()].into(),
         encrypted: false,
         traffic: TrafficSettings::default(),
+        declared_s: 0,
     });
 }
 
@@ -163,6 +164,7 @@ async fn ports_have_endpoints_of_their_own_and_follow_declarations() {
         ports: vec!["http".into(), "admin".into()],
         encrypted: false,
         traffic: TrafficSettings::default(),
+        declared_s: 0,
     });
     world.until(|catalog| *catalog.endpoints_of(&admin) == [at(2)]).await;
     assert_eq!(*world.catalog.endpoints_of(&first("books")), [at(1)]);

@@ -1,6 +1,7 @@
 //! What a change of what is declared costs, and whom.
 use super::*;
 use crate::topology::{Backend, TrafficSplit};
+use crate::xds::Mailbox;
 
 fn join(world: &World, service: &str) -> StreamHandle {
     let joined = world.control.join(Admission {
@@ -46,6 +47,49 @@ async fn a_target_wakes_only_whom_it_concerns() {
     assert_eq!(pushed(&books).await.kind, Kind::Route);
     let idle = tokio::time::timeout(Duration::from_secs(60), web.changed()).await;
     assert!(idle.is_err(), "a stream of another service is not even woken");
+}
+
+/// One of several proxies of `web`, as the first of its group.
+fn group(world: &World, proxy: &str, mailbox: &Arc<Mailbox>) -> Arc<groups::Group> {
+    let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
+    let inbound = Inbound { port: None, listen: at(2), instance: at(3) };
+    let sides = Some(Sides { inbound: vec![inbound], ..Sides::outbound(at(1)) });
+    let key = sides::GroupKey { service: name("web"), name: proxy.parse().unwrap(), sides };
+    world.control.groups.join(world.control.origin(), key, StreamId(1), mailbox)
+}
+
+/// Thousands of proxies with names of their own are given fresh ones one by one.
+#[tokio::test(start_paused = true)]
+async fn a_certificate_that_is_replaced_concerns_its_own_proxies() {
+    let world = World::start(4).await;
+    // What was announced before they came changes nothing for them.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let mailbox = Arc::new(Mailbox::default());
+    let one = group(&world, "web.default.i-1", &mailbox);
+    let two = group(&world, "web.default.i-2", &mailbox);
+    let (of_one, of_two) = (one.snapshot(), two.snapshot());
+    let bundle = crate::secrets::CertificateBundle {
+        certificate_chain: "fresh".to_owned(),
+        private_key: "key".to_owned(),
+        roots: "roots".to_owned(),
+    };
+    world.secrets.set(&"web.default.i-1".parse().unwrap(), bundle);
+    let changed = tokio::time::timeout(Duration::from_secs(60), mailbox.next()).await;
+    assert!(changed.is_ok(), "it is told");
+    assert!(!Arc::ptr_eq(&one.snapshot(), &of_one));
+    assert!(Arc::ptr_eq(&two.snapshot(), &of_two), "nothing of another is made anew");
+}
+
+#[tokio::test(start_paused = true)]
+async fn proxies_of_a_service_share_what_takes_the_traffic_of_others() {
+    let world = World::start(4).await;
+    let mailbox = Arc::new(Mailbox::default());
+    let groups = ["web.default.i-1", "web.default.i-2"].map(|one| group(&world, one, &mailbox));
+    for (kind, name) in [(Kind::Listener, "inbound"), (Kind::Cluster, "local")] {
+        let [one, two] = groups.each_ref().map(|group| group.snapshot().get(kind, name));
+        let (one, two) = (one.expect("it is there"), two.expect("it is there"));
+        assert!(Arc::ptr_eq(&one, &two), "{name}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -26,6 +26,7 @@ fn encrypt(world: &World, service: &str) {
         ports: ["http".into()].into(),
         encrypted: true,
         traffic: TrafficSettings::default(),
+        declared_s: 0,
     });
 }
 

@@ -25,6 +25,7 @@ fn is_met(matcher: &StringMatcher, text: &str) -> bool {
         MatchPattern::SafeRegex(one) => {
             Regex::new(&format!("^(?:{})$", one.regex)).expect("readable").is_match(text)
         }
+        MatchPattern::Prefix(start) => text.starts_with(start),
         MatchPattern::Suffix(end) => text.ends_with(end),
         other => panic!("{other:?} is in no listener"),
     }
@@ -107,9 +108,13 @@ fn chain<'a>(listener: &'a listener::Listener, spoken: &str) -> Option<&'a Filte
 
 /// Whether who shows a certificate of this name gets through, having spoken that one.
 fn gets_through(plan: &InboundPlan, spoken: &str, name: &str) -> bool {
-    let (listener, id) = (decoded(plan), format!("spiffe://{DOMAIN}/{name}"));
-    chain(&listener, spoken).is_some_and(|chain| {
-        is_welcome(chain, &id) && chain.filters.iter().all(|filter| passes(filter, &id))
+    is_let_in(plan, spoken, &format!("spiffe://{DOMAIN}/{name}"))
+}
+
+/// `id` is what Envoy compares: the SPIFFE id, or the subject of a certificate that has none.
+fn is_let_in(plan: &InboundPlan, spoken: &str, id: &str) -> bool {
+    chain(&decoded(plan), spoken).is_some_and(|chain| {
+        is_welcome(chain, id) && chain.filters.iter().all(|filter| passes(filter, id))
     })
 }
 
@@ -169,6 +174,20 @@ fn strangers_that_are_not_disabled_get_through_where_nothing_governs() {
         assert!(gets_through(&plan, "", "agent/edge-1"), "no proxy, and a certificate of ours");
         assert!(gets_through(&plan, "", "agent/web.shop"), "the name of another role");
         check(&mk(protocol, Some(&["shop/web"]), &[]), "", "books.office", false);
+    }
+}
+
+/// The server takes a common name for the name of a proxy too.
+///
+/// proves: MSH-07
+#[test]
+fn while_somebody_is_disabled_nobody_gets_through_without_a_spiffe_id() {
+    for protocol in [AppProtocol::Http, AppProtocol::Http2, AppProtocol::Tcp] {
+        for subject in ["CN=web.shop", "CN=web.shop,O=Orrery", "CN=monitor"] {
+            let is_let_in = |revoked: &[&str]| is_let_in(&mk(protocol, None, revoked), "", subject);
+            assert!(is_let_in(&[]), "{subject} at {protocol:?}");
+            assert!(!is_let_in(&["web.shop"]), "{subject} at {protocol:?}");
+        }
     }
 }
 
