@@ -43,6 +43,9 @@ pub enum Error {
     /// The store cannot answer now; the same request may succeed later.
     #[error("store unavailable: {0}")]
     Unavailable(String),
+    /// The store was asked to write and did not answer: it may have happened.
+    #[error("it is not known whether this was done, so look before you repeat it: {0}")]
+    Uncertain(String),
     /// The service that keeps the objects of a kind cannot answer now; the same request may succeed later.
     #[error("{kind} are kept at {upstream}, which cannot be asked now: {cause}")]
     Away { kind: String, upstream: String, cause: String },
@@ -52,10 +55,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the same request may succeed later, unchanged.
+    /// Whether the same request may succeed later, unchanged. After one of unknown outcome it may also find what it
+    /// did itself.
     pub fn retryable(&self) -> bool {
         match self {
             Self::Unavailable(_)
+            | Self::Uncertain(_)
             | Self::Away { .. }
             | Self::Conflict { .. }
             | Self::TooManyRequests { .. } => true,
@@ -88,6 +93,7 @@ impl Error {
             Self::TooLarge(_) => "RequestEntityTooLarge",
             Self::TooManyRequests { .. } => "TooManyRequests",
             Self::Unavailable(_) | Self::Away { .. } => "ServiceUnavailable",
+            Self::Uncertain(_) => "Timeout",
             Self::Internal(_) => "InternalError",
         }
     }

@@ -52,8 +52,8 @@ pub use layers::sharing::explain_absence;
 pub use layers::versions::KEPT_MAX as VERSIONS_KEPT_MAX;
 pub use options::{
     Admit, Applied, ApplyOptions, Concern, DeleteOptions, Deleted, GetOptions, ListOptions, Merge,
-    ObjectName, Outcome, Page, Part, Precondition, Propagation, StatusOptions, Version, WatchEvent,
-    WatchOptions,
+    ObjectName, Outcome, Page, Part, Precondition, Propagation, StatusOptions, Unread, Unreadable,
+    Version, WatchEvent, WatchOptions,
 };
 pub use orrery_store::{Lease, Revision};
 pub use storages::{Storage, Upstream};

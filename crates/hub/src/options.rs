@@ -1,6 +1,7 @@
 //! What can be asked of an accessor, and what it answers.
 use crate::batch::Batch;
 use crate::error::Error;
+use bytes::Bytes;
 use orrery_api::{Encoded, FieldSelector, LabelSelector, Object};
 use orrery_store::{Op, Revision};
 use std::sync::Arc;
@@ -318,6 +319,39 @@ pub struct WatchOptions {
     pub include_shared: bool,
     /// Which changes the watcher could do without. `None`: it wants to hear of all.
     pub concern: Option<Concern>,
+    /// Who hears of objects that cannot be read and are of the concern, which the watch then passes over. `None`: it ends at
+    /// the first of them, as it does in any case for kinds whose objects are stored as several resources.
+    pub unreadable: Option<Unreadable>,
+}
+
+/// Hears of objects that cannot be read, by their keys in the store: of each when it is met, and once more when it can be
+/// read or is gone. That an unreadable one is gone ends the watch all the same: nobody can say which one it was.
+#[derive(Clone)]
+pub struct Unreadable(Arc<Hears>);
+
+type Hears = dyn Fn(&str, Option<Unread<'_>>) + Send + Sync;
+
+/// What stands where an object should be, and why it is none.
+#[derive(Clone, Copy, Debug)]
+pub struct Unread<'a> {
+    pub value: &'a Bytes,
+    pub error: &'a Error,
+}
+
+impl Unreadable {
+    pub fn new(hears: impl Fn(&str, Option<Unread<'_>>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(hears))
+    }
+
+    pub fn tell(&self, key: &str, unread: Option<Unread<'_>>) {
+        (self.0)(key, unread);
+    }
+}
+
+impl std::fmt::Debug for Unreadable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Unreadable")
+    }
 }
 
 /// What a watcher looks for in objects. Where it is in an object neither before a change nor after it, the change may be

@@ -66,9 +66,29 @@ pub(crate) fn from_store(error: orrery_store::Error) -> Error {
         Store::Invalid { .. } | Store::FutureRevision { .. } => {
             Error::BadRequest(error.to_string())
         }
-        Store::Unavailable { .. } | Store::Unreachable { .. } | Store::Uncertain { .. } => {
+        Store::Unavailable { .. } | Store::Unreachable { .. } => {
             Error::Unavailable(error.to_string())
         }
+        Store::Uncertain { reason } => Error::Uncertain(reason),
         Store::Corrupt { .. } => Error::Internal(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use orrery_store::Error as Store;
+
+    #[test]
+    fn what_may_have_been_done_is_told_from_what_was_not() {
+        #[track_caller]
+        fn check(error: Store, expect: &str) {
+            let error = from_store(error);
+            assert_eq!(error.reason(), expect, "{error}");
+            assert!(error.retryable(), "{error}");
+        }
+        check(Store::Unavailable { reason: "full".into() }, "ServiceUnavailable");
+        check(Store::Unreachable { reason: "away".into() }, "ServiceUnavailable");
+        check(Store::Uncertain { reason: "no answer".into() }, "Timeout");
     }
 }

@@ -3,7 +3,7 @@ use crate::accessor::WatchStream;
 use crate::error::Error;
 use crate::index;
 use crate::keys::Keys;
-use crate::options::{Concern, WatchEvent, WatchOptions};
+use crate::options::{Concern, Unread, Unreadable, WatchEvent, WatchOptions};
 use crate::recent::Recent;
 use crate::refusal::from_store;
 use crate::store_accessor::{encode_at, fits};
@@ -74,7 +74,8 @@ pub(crate) async fn open(
     // Whoever is told everything at the beginning knows from then on what was in its concern before a change.
     let complete = options.after.is_none() && !wanted.selects();
     let inside = complete.then(|| Mutex::new(HashSet::default()));
-    let filter = Filter { kind, recent, wanted, concern: options.concern, inside };
+    let passing = Passing { told: options.unreadable, keys: Mutex::default() };
+    let filter = Filter { kind, recent, wanted, concern: options.concern, inside, passing };
     follow(store, scope, filter).await
 }
 
@@ -261,26 +262,66 @@ struct Filter {
     concern: Option<Concern>,
     /// The keys of what is in the concern, where that is known of all.
     inside: Option<Mutex<HashSet<Arc<str>>>>,
+    passing: Passing,
+}
+
+/// Passes over what cannot be read, where somebody hears of it instead.
+struct Passing {
+    told: Option<Unreadable>,
+    /// What cannot be read as it was last.
+    keys: Mutex<HashSet<Arc<str>>>,
+}
+
+impl Passing {
+    /// What was made of an entry; nothing where it cannot be read.
+    fn entry<T>(&self, entry: &Entry, made: Result<Option<T>, Error>) -> Result<Option<T>, Error> {
+        match (&self.told, made) {
+            (Some(told), Err(error)) => {
+                self.keys.lock().insert(entry.key.clone());
+                told.tell(&entry.key, Some(Unread { value: &entry.value, error: &error }));
+                Ok(None)
+            }
+            (_, made) => {
+                self.over(&entry.key);
+                made
+            }
+        }
+    }
+
+    fn event<T>(&self, event: &Event, made: Result<Option<T>, Error>) -> Result<Option<T>, Error> {
+        match event {
+            Event::Put { entry, .. } => self.entry(entry, made),
+            Event::Delete { .. } => {
+                self.over(event.key());
+                made
+            }
+        }
+    }
+
+    fn holds(&self, key: &str) -> bool {
+        self.told.is_some() && self.keys.lock().contains(key)
+    }
+
+    /// Something can be read, or is gone.
+    fn over(&self, key: &str) {
+        if let Some(told) = &self.told
+            && self.keys.lock().remove(key)
+        {
+            told.tell(key, None);
+        }
+    }
 }
 
 impl Reader for Filter {
     fn present(&self, _snapshot: &Snapshot, entry: &Entry) -> Result<Option<Encoded>, Error> {
-        if !self.wanted.is_key(&entry.key) {
-            return Ok(None);
-        }
-        let found = encode_at(&self.kind, entry, entry.modified)?;
-        if let (Some(concern), Some(inside)) = (&self.concern, &self.inside)
-            && concern.is_in(&found)
-        {
-            inside.lock().insert(entry.key.clone());
-        }
-        Ok(self.wanted.fits(&found)?.then_some(found))
+        self.passing.entry(entry, self.found(entry))
     }
 
     fn changes(&self, batch: &EventBatch) -> Result<Vec<WatchEvent<Encoded>>, Error> {
         let mut changes = Vec::with_capacity(batch.events.len());
-        for event in batch.events.iter().filter(|event| self.is_concerned(event)) {
-            changes.extend(self.change(event)?);
+        let is_heard = |event: &Event| self.is_concerned(event) || self.passing.holds(event.key());
+        for event in batch.events.iter().filter(|event| is_heard(event)) {
+            changes.extend(self.passing.event(event, self.change(event))?);
         }
         Ok(changes)
     }
@@ -297,6 +338,20 @@ impl Reader for Filter {
 }
 
 impl Filter {
+    /// What was there at the beginning, if this watcher wants it.
+    fn found(&self, entry: &Entry) -> Result<Option<Encoded>, Error> {
+        if !self.wanted.is_key(&entry.key) {
+            return Ok(None);
+        }
+        let found = encode_at(&self.kind, entry, entry.modified)?;
+        if let (Some(concern), Some(inside)) = (&self.concern, &self.inside)
+            && concern.is_in(&found)
+        {
+            inside.lock().insert(entry.key.clone());
+        }
+        Ok(self.wanted.fits(&found)?.then_some(found))
+    }
+
     /// Whether the watcher must hear of a change. What comes and what goes concerns every one.
     fn is_concerned(&self, event: &Event) -> bool {
         let Some(concern) = &self.concern else { return true };

@@ -10,6 +10,7 @@ use std::{
 
 use orrery_store::EtcdOptions;
 use orrery_store::etcd::EtcdTls;
+use rustix::process::{Pid, Signal, kill_process};
 
 /// How long clients wait for an answer: longer than an election takes here.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -131,6 +132,21 @@ impl Cluster {
             process.kill().expect("a child can be killed");
             process.wait().expect("a child can be waited for");
         }
+    }
+
+    /// Stops a member: it hears what is sent to it when it goes on, or never where it is ended before.
+    pub fn freeze(&self, member: usize) {
+        self.signal(member, Signal::STOP);
+    }
+
+    /// Lets a stopped member go on.
+    pub fn thaw(&self, member: usize) {
+        self.signal(member, Signal::CONT);
+    }
+
+    fn signal(&self, member: usize, signal: Signal) {
+        let process = self.members[member].process.as_ref().expect("it runs");
+        kill_process(Pid::from_child(process), signal).expect("a child can be told");
     }
 
     /// Starts a member again with the data it had.

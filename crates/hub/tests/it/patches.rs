@@ -226,7 +226,7 @@ async fn a_patch_keeps_what_it_does_not_understand() {
     assert_eq!(count(&world.get("a").await), 3);
 }
 
-/// Items without a key are known by being as they were.
+/// Items without a key are known by being as they were, and by their place between those.
 #[tokio::test]
 async fn a_patch_keeps_what_it_does_not_understand_in_lists_without_keys() {
     let world = World::new().await;
@@ -255,9 +255,25 @@ async fn a_patch_keeps_what_it_does_not_understand_in_lists_without_keys() {
         (json!([{"op": "add", "path": "/spec/rules/0", "value": rule("patch")}]), vec![0, 1, 2]),
         (
             json!([{"op": "replace", "path": "/spec/rules/2/verbs", "value": ["delete"]}]),
-            vec![0, 2],
+            vec![0, 1, 2],
         ),
-        (json!([{"op": "remove", "path": "/spec/rules/1"}]), vec![2]),
+        (json!([{"op": "remove", "path": "/spec/rules/1"}]), vec![1, 2]),
+        (
+            json!([
+                {"op": "replace", "path": "/spec/rules/1/verbs", "value": ["update"]},
+                {"op": "add", "path": "/spec/rules/-", "value": rule("create")},
+            ]),
+            vec![1, 2],
+        ),
+        (json!([{"op": "move", "from": "/spec/rules/2", "path": "/spec/rules/0"}]), vec![2, 1]),
+        // Which of the two was changed and which one went, nobody can tell.
+        (
+            json!([
+                {"op": "replace", "path": "/spec/rules/2/verbs", "value": ["list"]},
+                {"op": "remove", "path": "/spec/rules/1"},
+            ]),
+            vec![2],
+        ),
         (json!([{"op": "replace", "path": "/spec/rules", "value": [rule("get")]}]), vec![]),
     ];
     for (change, expect) in cases {

@@ -2,8 +2,13 @@
 use crate::support::{PATIENCE, PROJECT, World, at, fields, labels};
 use futures::StreamExt;
 use orrery_api::Encoded;
-use orrery_hub::{ApplyOptions, Concern, Error, ObjectName, Revision, WatchEvent, WatchOptions};
+use orrery_hub::{
+    ApplyOptions, Concern, Error, ObjectName, Revision, Unreadable, WatchEvent, WatchOptions,
+};
+use orrery_store::Op;
+use parking_lot::Mutex;
 use serde_json::json;
+use std::sync::Arc;
 use std::time::Duration;
 
 fn here() -> WatchOptions {
@@ -80,6 +85,52 @@ async fn what_ends_to_concern_a_watcher_is_told_however_it_began() {
     for watched in [&mut told, &mut resumed] {
         assert_eq!([watched.next().await, watched.next().await], ["~a", "*"]);
     }
+}
+
+/// A watcher that asked for it is told of what cannot be read, and of all the rest.
+#[tokio::test]
+async fn what_cannot_be_read_is_passed_over_where_somebody_hears_of_it() {
+    let world = World::new().await;
+    world.put("a", "x", "1").await;
+    world.put("b", "x", "1").await;
+    let store = world.hub.store();
+    let stored = async || {
+        let snapshot = store.snapshot().await.expect("a snapshot");
+        let mut gizmos = snapshot.range("objects/fixture/Gizmo/");
+        let entry = gizmos.next().expect("a is there");
+        (entry.key.clone(), entry.value.clone(), entry.modified)
+    };
+    let (key, good, at) = stored().await;
+    // The end of a group that never began.
+    let bad = [&[0x0c], &good[..]].concat();
+    store.commit(vec![Op::update(key.clone(), bad.clone(), at)]).await.expect("nobody else does");
+
+    let mut plain = world.watch(here()).await;
+    let error = plain.event().await.expect_err("it cannot be read").to_string();
+    assert!(error.contains(&*key), "it says which one: {error}");
+
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let unreadable = Unreadable::new({
+        let heard = heard.clone();
+        move |key, unread| heard.lock().push((key.to_owned(), unread.map(|it| it.value.to_vec())))
+    });
+    let heard = || std::mem::take(&mut *heard.lock());
+    let concern = Some(Concern::new(|object| object.object().is_err()));
+    let options = WatchOptions { unreadable: Some(unreadable), concern, ..here() };
+    let mut watched = world.watch(options).await;
+    assert_eq!([watched.next().await, watched.next().await], ["+b", "*"]);
+    assert_eq!(heard(), [(key.to_string(), Some(bad.clone()))]);
+    let (_, _, at) = stored().await;
+    store.commit(vec![Op::update(key.clone(), good, at)]).await.expect("nobody else does");
+    assert_eq!([watched.next().await, watched.next().await], ["~a", "*"]);
+    assert_eq!(heard(), [(key.to_string(), None)], "it can be read again");
+    let (_, _, at) = stored().await;
+    store.commit(vec![Op::update(key.clone(), bad.clone(), at)]).await.expect("nobody else does");
+    let (_, _, at) = stored().await;
+    store.commit(vec![Op::delete(key.clone(), at)]).await.expect("nobody else does");
+    // Whether it is gone or another one is, nobody can say to whom it was shown.
+    while watched.event().await.is_ok() {}
+    assert_eq!(heard().last(), Some(&(key.to_string(), None)), "it is gone");
 }
 
 #[tokio::test]

@@ -2,7 +2,8 @@
 use super::decide::{Owner, Verdict, decide};
 use super::feed::place_of;
 use super::graph::{Graph, Place};
-use super::progress::{Progress, Waits};
+use super::progress::{Progress, Waits, is_too_long, look_again};
+use super::unread::Unread;
 use async_trait::async_trait;
 use orrery_api::{Encoded, Kind, ObjectMeta};
 use orrery_hub::{Accessor, ApplyOptions, DeleteOptions, Error, Hub, Propagation, Revision};
@@ -12,8 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How soon an object is looked at again that changed meanwhile, or whose watches lag behind.
+/// How soon an object is looked at again that changed meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// The revision that every watch has come to that has begun.
+const FIRST: Revision = Revision(1);
 
 /// An object as it is stored now. Only its metadata are read: nothing else says who owns it.
 struct Found {
@@ -46,12 +50,18 @@ pub struct Collector {
     hub: Hub,
     graph: Arc<Mutex<Graph>>,
     progress: Arc<Progress>,
+    unread: Arc<Unread>,
     waits: Waits,
 }
 
 impl Collector {
-    pub fn new(hub: Hub, graph: Arc<Mutex<Graph>>, progress: Arc<Progress>) -> Self {
-        Self { hub, graph, progress, waits: Waits::default() }
+    pub fn new(
+        hub: Hub,
+        graph: Arc<Mutex<Graph>>,
+        progress: Arc<Progress>,
+        unread: Arc<Unread>,
+    ) -> Self {
+        Self { hub, graph, progress, unread, waits: Waits::default() }
     }
 
     fn accessor(&self, place: &Place) -> Result<&Arc<dyn Accessor>, Error> {
@@ -102,9 +112,12 @@ impl Collector {
         // An owner that waits for it waits for what it owns, too: that must be known.
         let waited_for = owners.iter().any(|(_, owner)| *owner == Owner::Waiting);
         if waited_for && !self.progress.all_begun() {
-            return Ok(Next::After(LOOK_AGAIN));
+            let waited = self.waits.waited(place, &meta.uid, Instant::now());
+            return Ok(self.wait(place, waited, FIRST, None));
         }
-        let owns_others = !self.graph.lock().owned_by(&meta.uid).is_empty();
+        self.waits.end(place);
+        let owns_others = !self.graph.lock().owned_by(&meta.uid).is_empty()
+            || self.unread.naming(&meta.uid).is_some();
         match decide(&owners, owns_others) {
             Verdict::Keep => {}
             Verdict::Forget(lost) => {
@@ -142,8 +155,8 @@ impl Collector {
     /// The objects it owns are asked to go when they are looked at; this one follows the last that
     /// blocks it.
     async fn wait_for_owned(&self, place: &Place, found: &Found) -> Result<Next, Error> {
-        if !self.knows_all_owned(place, found)? {
-            return Ok(Next::After(LOOK_AGAIN));
+        if let Some(wait) = self.wait_to_know_all_owned(place, found)? {
+            return Ok(wait);
         }
         if self.graph.lock().is_blocked(place, &found.meta.uid) {
             return Ok(Next::AwaitChange);
@@ -153,8 +166,8 @@ impl Collector {
     }
 
     async fn orphan_owned(&self, place: &Place, found: &Found) -> Result<Next, Error> {
-        if !self.knows_all_owned(place, found)? {
-            return Ok(Next::After(LOOK_AGAIN));
+        if let Some(wait) = self.wait_to_know_all_owned(place, found)? {
+            return Ok(wait);
         }
         let owned = self.graph.lock().owned_by(&found.meta.uid);
         for place in owned {
@@ -168,14 +181,38 @@ impl Collector {
         Ok(Next::AwaitChange)
     }
 
-    /// Whether every object that was created before the deletion began has been heard of.
-    fn knows_all_owned(&self, place: &Place, found: &Found) -> Result<bool, Error> {
-        if self.progress.all_reached(found.revision()?) {
+    /// Nothing once every object that was created before the deletion began has been heard of, and none that cannot be
+    /// read may be one of them.
+    fn wait_to_know_all_owned(&self, place: &Place, found: &Found) -> Result<Option<Next>, Error> {
+        let (uid, revision) = (&found.meta.uid, found.revision()?);
+        // In this order: what cannot be read is noted before its watch says that it has come so far.
+        let is_heard_of = self.progress.all_reached(revision);
+        let unread = self.unread.naming(uid);
+        if is_heard_of && unread.is_none() {
             self.waits.end(place);
-            return Ok(true);
+            return Ok(None);
         }
-        let waited = self.waits.waited(place, &found.meta.uid, Instant::now());
-        Ok(self.progress.is_long_enough(waited))
+        let waited = self.waits.waited(place, uid, Instant::now());
+        if unread.is_none() && self.progress.is_long_enough(waited) {
+            return Ok(None);
+        }
+        Ok(Some(self.wait(place, waited, revision, unread)))
+    }
+
+    /// Waits for watches that have not come so far, or for something that cannot be read. Says so once where that takes long.
+    fn wait(
+        &self,
+        place: &Place,
+        waited: Duration,
+        revision: Revision,
+        unread: Option<String>,
+    ) -> Next {
+        if is_too_long(waited) && self.waits.is_untold(place) {
+            let (kind, object) = (&place.kind, &place.name);
+            let watches = self.progress.behind(revision);
+            tracing::warn!(kind, %object, ?watches, unread, "a deletion waits to know what belongs to the object");
+        }
+        Next::After(look_again(waited))
     }
 
     async fn release(&self, place: &Place, found: &Found, finalizer: &str) -> Result<(), Error> {

@@ -1,15 +1,19 @@
 //! Tells the graph what happens to the objects of one kind.
 use super::graph::{Graph, Link, Observed, Place};
 use super::progress::Progress;
+use super::unread::Unread;
+use bytes::Bytes;
 use futures::StreamExt;
 use orrery_api::{Encoded, Kind, ObjectError};
 use orrery_hub::{
-    Accessor, Concern, Error, Hub, ObjectName, Propagation, Revision, WatchEvent, WatchOptions,
+    Accessor, Concern, Error, Hub, ObjectName, Propagation, Revision, Unreadable, WatchEvent,
+    WatchOptions,
 };
 use orrery_proto::meta::v1::OwnerReference;
 use orrery_runtime::{Backoff, KeyQueue};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::coop::consume_budget;
@@ -29,6 +33,7 @@ pub struct Feed {
     pub graph: Arc<Mutex<Graph>>,
     pub queue: KeyQueue<Place>,
     pub progress: Arc<Progress>,
+    pub unread: Arc<Unread>,
     pub index: usize,
 }
 
@@ -55,10 +60,12 @@ impl Feed {
 
     async fn follow(&self, failures: &mut u32) -> Result<(), Error> {
         self.progress.reset(self.index);
+        self.unread.begin(self.accessor.kind().full_name());
         let options = WatchOptions {
             bookmark_interval: Some(BOOKMARK_INTERVAL),
             // The graph holds what has owners.
             concern: Some(Concern::new(|object| !is_quiet(object).unwrap_or(false))),
+            unreadable: Some(self.unreadable()),
             ..WatchOptions::default()
         };
         let mut events = self.accessor.watch_encoded(options).await?;
@@ -86,9 +93,19 @@ impl Feed {
         Ok(())
     }
 
+    /// What cannot be read at all is known by its key.
+    fn unreadable(&self) -> Unreadable {
+        let (kind, unread) = (self.accessor.kind().clone(), self.unread.clone());
+        Unreadable::new(move |key, found| match found {
+            Some(found) => note(&unread, &kind, key, found.value, found.error),
+            None => unread.remove(kind.full_name(), key),
+        })
+    }
+
     /// What vanished while nobody watched is told as such; and since owners may have, too, whatever
     /// has one is looked at.
     fn begin(&self, seen: &BTreeSet<Place>) {
+        self.unread.begun(self.accessor.kind().full_name());
         let mut graph = self.graph.lock();
         let mut touched = BTreeSet::from_iter(graph.all());
         for place in graph.of_kind(self.accessor.kind().full_name()) {
@@ -107,10 +124,16 @@ impl Feed {
         // Most objects have no owners and stay: what nobody knew of before means nothing to anybody.
         let quiet = is_quiet(object).map_err(unreadable)?;
         if present && quiet && !self.knows(object).map_err(unreadable)? {
+            self.read(object).map_err(unreadable)?;
             self.reached(object.resource_version().map_err(unreadable)?);
             return Ok(None);
         }
-        let meta = object.meta().map_err(unreadable)?;
+        let meta = match object.meta() {
+            Err(error) if present => return self.pass_over(object, &error).map_err(unreadable),
+            // Nobody can say what it was: the watch begins anew, and it is gone.
+            meta => meta.map_err(unreadable)?,
+        };
+        self.read(object).map_err(unreadable)?;
         let link = |owner: &OwnerReference| Link {
             uid: owner.uid.clone(),
             place: place_of(&self.hub, kind, &meta.project, owner),
@@ -138,12 +161,32 @@ impl Feed {
         Ok(Some(place))
     }
 
+    /// An object whose metadata cannot be read. The graph knows of it what it knew before.
+    fn pass_over(
+        &self,
+        object: &Encoded,
+        error: &ObjectError,
+    ) -> Result<Option<Place>, ObjectError> {
+        let place = place_at(object)?;
+        note(&self.unread, object.kind(), &place.name.to_string(), object.bytes(), error);
+        self.reached(object.resource_version()?);
+        Ok(Some(place))
+    }
+
+    /// It can be read, whether that could be done before or not.
+    fn read(&self, object: &Encoded) -> Result<(), ObjectError> {
+        if !self.unread.is_empty() {
+            let Place { kind, name } = place_at(object)?;
+            self.unread.remove(&kind, &name.to_string());
+        }
+        Ok(())
+    }
+
     fn knows(&self, object: &Encoded) -> Result<bool, ObjectError> {
         if self.graph.lock().is_empty() {
             return Ok(false);
         }
-        let name = ObjectName::new(object.project()?, object.name()?);
-        let place = Place { kind: object.kind().full_name().to_owned(), name };
+        let place = place_at(object)?;
         Ok(self.graph.lock().get(&place).is_some())
     }
 
@@ -155,6 +198,20 @@ impl Feed {
             }
         }
     }
+}
+
+/// Takes note of an object that cannot be read, and says so once.
+fn note(unread: &Unread, kind: &Kind, name: &str, bytes: &Bytes, error: &dyn Display) {
+    if unread.add(kind.full_name(), name, bytes) {
+        let kind = kind.kind();
+        tracing::warn!(kind, object = name, %error, "cannot read an object: deletions of what it names as its owner wait");
+    }
+}
+
+/// Where an object stands.
+fn place_at(object: &Encoded) -> Result<Place, ObjectError> {
+    let name = ObjectName::new(object.project()?, object.name()?);
+    Ok(Place { kind: object.kind().full_name().to_owned(), name })
 }
 
 /// Whether it has no owners, and stays.

@@ -1,7 +1,9 @@
 //! The pure parts.
 use super::decide::{Owner, Verdict, decide};
 use super::graph::{Graph, Link, Observed, Place};
-use super::progress::{Progress, Waits};
+use super::progress::{Progress, Waits, look_again};
+use super::unread::Unread;
+use bytes::Bytes;
 use orrery_hub::{ObjectName, Propagation, Revision};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -96,7 +98,7 @@ fn who_waits_in_turn_does_not_block() {
 fn a_watch_that_has_not_begun_is_waited_for_however_long_that_takes() {
     #[track_caller]
     fn check(reached: [u64; 2], waited_seconds: u64, expect: bool) {
-        let progress = Progress::new(2);
+        let progress = Progress::new(["a", "b"].map(str::to_owned));
         for (feed, revision) in reached.into_iter().enumerate() {
             progress.reached(feed, Revision(revision));
         }
@@ -120,6 +122,61 @@ fn a_deletion_waits_from_when_it_is_first_looked_at() {
     assert_eq!(waits.waited(&place(0), "second", begun + 3 * second), second);
     waits.end(&place(0));
     assert_eq!(waits.waited(&place(0), "second", begun + 4 * second), Duration::ZERO);
+}
+
+#[test]
+fn people_are_told_once_of_each_wait() {
+    let (waits, now) = (Waits::default(), Instant::now());
+    assert!(!waits.is_untold(&place(0)), "it does not wait");
+    waits.waited(&place(0), "first", now);
+    waits.waited(&place(1), "other", now);
+    let told = [0, 0, 1].map(|index| waits.is_untold(&place(index)));
+    assert_eq!(told, [true, false, true]);
+    waits.waited(&place(0), "second", now);
+    assert!(waits.is_untold(&place(0)), "another");
+}
+
+#[test]
+fn what_waits_longer_is_looked_at_less_often() {
+    #[track_caller]
+    fn check(waited_ms: u64, expect_ms: u64) {
+        assert_eq!(look_again(Duration::from_millis(waited_ms)), Duration::from_millis(expect_ms));
+    }
+    check(0, 50);
+    check(500, 50);
+    check(10_000, 1_000);
+    check(1_000_000, 5_000);
+}
+
+#[test]
+fn watches_that_are_behind_are_named() {
+    let progress = Progress::new(["a", "b", "c"].map(str::to_owned));
+    progress.reached(0, Revision(7));
+    progress.reached(2, Revision(8));
+    assert_eq!(progress.behind(Revision(8)), ["a", "b"]);
+    assert_eq!(progress.behind(Revision(1)), ["b"]);
+}
+
+#[test]
+fn what_cannot_be_read_may_belong_to_those_it_names() {
+    let (unread, bytes) = (Unread::default(), Bytes::from_static(b"..u1..u2"));
+    assert!(unread.add("k", "a", &bytes), "it is news");
+    assert!(!unread.add("k", "a", &bytes), "it was known");
+    let naming = |uid: &str| unread.naming(uid);
+    let some = Some("k a".to_owned());
+    assert_eq!(
+        [naming("u1"), naming("u2"), naming("u3"), naming("")],
+        [some.clone(), some, None, None]
+    );
+    unread.begin("other");
+    unread.begun("other");
+    unread.begin("k");
+    assert!(naming("u1").is_some(), "its watch has not told everything");
+    unread.add("k", "b", &bytes);
+    unread.begun("k");
+    assert_eq!(naming("u1"), Some("k b".to_owned()), "the other one was not met again");
+    unread.remove("k", "b");
+    assert!(unread.is_empty());
 }
 
 type Change = (usize, Vec<usize>, bool, bool);

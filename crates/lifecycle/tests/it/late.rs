@@ -51,8 +51,9 @@ impl Accessor for Slow {
     }
 }
 
-/// The collector looks again every 50 ms, so this is longer than it waits for watches that have begun.
-const LOOKS: usize = 400;
+/// The collector looks again after a tenth of what it has waited, so this is longer than it waits for watches that have
+/// begun.
+const LOOKS: usize = 60;
 
 fn at(name: &str) -> ObjectName {
     ObjectName::new(DEFAULT_PROJECT, name)

@@ -5,3 +5,4 @@ mod garbage;
 mod late;
 mod projects;
 mod support;
+mod unread;

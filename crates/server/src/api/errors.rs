@@ -36,6 +36,8 @@ fn code(error: &Error) -> tonic::Code {
         Error::Expired { .. } => tonic::Code::OutOfRange,
         Error::TooLarge(_) | Error::TooManyRequests { .. } => tonic::Code::ResourceExhausted,
         Error::Unavailable(_) | Error::Away { .. } => tonic::Code::Unavailable,
+        // The code that may be answered although it has been done; many clients repeat `Unavailable` by themselves.
+        Error::Uncertain(_) => tonic::Code::DeadlineExceeded,
         Error::Internal(_) => tonic::Code::Internal,
     }
 }
@@ -54,5 +56,21 @@ pub(super) fn unreadable(error: ReadError, value: &Value) -> Error {
             violations,
         },
         other => Error::BadRequest(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_have_been_done_is_told_from_what_was_not() {
+        #[track_caller]
+        fn check(error: &Error, code: tonic::Code, reason: &str) {
+            let wire = to_wire(error);
+            assert_eq!((wire.code, wire.reason.as_str()), (code as i32, reason));
+        }
+        check(&Error::Unavailable("full".into()), tonic::Code::Unavailable, "ServiceUnavailable");
+        check(&Error::Uncertain("no answer".into()), tonic::Code::DeadlineExceeded, "Timeout");
     }
 }

@@ -222,6 +222,7 @@ pub fn status_code(error: &Error) -> u16 {
         Error::TooLarge(_) => 413,
         Error::TooManyRequests { .. } => 429,
         Error::Unavailable(_) | Error::Away { .. } => 503,
+        Error::Uncertain(_) => 504,
         Error::Internal(_) => 500,
     }
 }

@@ -47,6 +47,13 @@ impl From<&Violation> for Cause {
     }
 }
 
+impl From<&FieldConflict> for Cause {
+    fn from(conflict: &FieldConflict) -> Self {
+        let message = format!("conflict with {}", conflict.owner());
+        Self::new("FieldManagerConflict", &conflict.field, message)
+    }
+}
+
 impl Failure {
     pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
         Self {
@@ -161,11 +168,7 @@ impl Failure {
                 format!("Operation cannot be fulfilled on {what} {name:?}: {message}"),
             )),
             Error::ApplyConflict { conflicts, .. } => {
-                let cause = |conflict: &FieldConflict| {
-                    let message = format!("conflict with {}", conflict.owner());
-                    Cause::new("FieldManagerConflict", &conflict.field, message)
-                };
-                let causes: Vec<Cause> = conflicts.iter().map(cause).collect();
+                let causes: Vec<Cause> = conflicts.iter().map(Cause::from).collect();
                 about(Self::new(StatusCode::CONFLICT, "Conflict", message)).with_causes(&causes)
             }
             Error::Invalid { violations, .. } => {
@@ -202,6 +205,10 @@ impl Failure {
                 retry_after_seconds: Some(RETRY_AFTER_SECONDS),
                 ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
             },
+            // Nothing says when to come back: clients take that as leave to write it again by themselves.
+            Error::Uncertain(_) => {
+                about(Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message))
+            }
             Error::Internal(_) => Self::internal(message),
         }
     }
@@ -276,5 +283,32 @@ impl IntoResponse for Failure {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rest::resource::Face;
+    use orrery_api::Scheme;
+    use orrery_hub::Hub;
+    use std::sync::Arc;
+
+    /// Clients repeat by themselves what they are told to come back with, so only what was not done says when.
+    #[tokio::test]
+    async fn what_may_have_been_done_is_not_asked_for_again() {
+        let scheme = Arc::new(Scheme::builtin().expect("our own kinds"));
+        let hub = Hub::in_memory(scheme).await.expect("a store").build().expect("a hub");
+        let kind = hub.scheme().resolve("", "Secret").expect("a kind");
+        let secrets = Resource::new(&hub, &kind, Face::Own).expect("it is served");
+        let check = |error: Error, expect: (u16, &str, bool)| {
+            let failure = Failure::of(error, &secrets, "a");
+            let reason = failure.reason;
+            let response = failure.into_response();
+            let comes_back = response.headers().contains_key(header::RETRY_AFTER);
+            assert_eq!((response.status().as_u16(), reason, comes_back), expect);
+        };
+        check(Error::Unavailable("full".into()), (503, "ServiceUnavailable", true));
+        check(Error::Uncertain("no answer".into()), (504, "Timeout", false));
     }
 }

@@ -260,5 +260,8 @@ fn not_held(id: KeyId) -> Error {
 }
 
 pub(super) fn store(error: orrery_store::Error) -> Error {
+    if let orrery_store::Error::Uncertain { reason } = error {
+        return Error::Uncertain(reason);
+    }
     Error::Unavailable(error.to_string())
 }

@@ -66,6 +66,10 @@ impl Question<'_> {
                 Error::TooManyRequests { message: format!("{upstream}: {message}"), retry_after }
             }
             "ServiceUnavailable" => self.away(message),
+            "Timeout" => {
+                let begins = Error::Uncertain(String::new()).to_string();
+                Error::Uncertain(format!("{upstream}: {}", without(&begins, message)))
+            }
             _ => Error::Internal(format!("{upstream}: {}", without("internal error: ", message))),
         }
     }
@@ -213,6 +217,7 @@ mod tests {
         let errors = [
             Error::Forbidden("no".into()),
             Error::Unavailable("full".into()),
+            Error::Uncertain("silent".into()),
             Error::Internal("broken".into()),
             Error::TooManyRequests { message: "slow".into(), retry_after },
         ];

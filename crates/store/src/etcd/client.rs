@@ -128,14 +128,17 @@ impl Client {
     where
         F: Future<Output = Result<tonic::Response<T>, Status>>,
     {
+        // What was not begun was certainly not sent.
+        self.check_open().map_err(Refusal::Ours)?;
         tokio::select! {
             biased;
+            // An answer that is there says more than that no more are waited for.
+            answer = self.attempts(repeat, send) => answer,
             () = self.inner.closed.cancelled() => Err(Refusal::Ours(match repeat {
                 Repeat::Safe => closed(),
                 // It may be on its way.
                 Repeat::Unsafe => Error::Unreachable { reason: closed().to_string() },
             })),
-            answer = self.attempts(repeat, send) => answer,
         }
     }
 

@@ -77,7 +77,7 @@ async fn commit(engine: &dyn Engine, writer: usize, number: u32) -> Result<Revis
     engine.commit(ops).await
 }
 
-/// The child: works until it is killed, or until a commit fails; then it says why, waits for the
+/// The child: works until it is killed, or until commits fail; then it says why each did, waits for the
 /// parent to speak, and tries once more. Run by itself it works for a moment only.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn child() {
@@ -94,7 +94,7 @@ async fn child() {
     let acknowledge = |writer: usize, number: u32| say(&format!("acknowledged {writer} {number}"));
     let writers = (0..WRITERS).map(|writer| work(Arc::clone(&engine), writer, acknowledge));
     let failures = futures::future::join_all(writers).await;
-    say(&format!("failed {}", failures[0]));
+    failures.iter().for_each(|failure| say(&format!("failed {failure}")));
     say(&format!(
         "health {}",
         engine.health().map_or_else(|error| error.to_string(), |()| "good".into())
@@ -214,11 +214,12 @@ enum Said {
     Else(String),
 }
 
-/// Nothing acknowledged is missing, and no commit is there in part.
-pub async fn verify(directory: &Path, acknowledged: &Acknowledged) {
+/// Nothing acknowledged is missing, and no commit is there in part. Answers the last number of each writer.
+pub async fn verify(directory: &Path, acknowledged: &Acknowledged) -> Acknowledged {
     let engine = open(directory).await;
     let listing = engine.list(ListRequest::default()).await.expect("it lists");
     let find = |key: String| listing.entries.iter().find(|entry| *entry.key == key);
+    let mut all = [0; WRITERS];
     for (writer, acknowledged) in acknowledged.iter().enumerate() {
         let last = |side: &str| {
             find(format!("pair/{writer}/{side}")).map_or(0, |entry| parse(&entry.value))
@@ -230,8 +231,10 @@ pub async fn verify(directory: &Path, acknowledged: &Acknowledged) {
         let done = listing.entries.iter().filter(|entry| entry.key.starts_with(&prefix));
         let done: Vec<u32> = done.map(|entry| parse(&entry.value)).collect();
         assert_eq!(done, (1..=found).collect::<Vec<_>>(), "writer {writer}: none is missing");
+        all[writer] = found;
     }
     engine.close().await;
+    all
 }
 
 /// Killing with -9 at random points loses no acknowledged commit and leaves none in part.

@@ -126,6 +126,32 @@ async fn a_store_that_went_back_in_time_is_not_read() {
     store.snapshot().await.expect_err("nor can it be listed");
 }
 
+/// A commit that is on its way when the engine is closed may happen still; one that comes later is not sent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_commit_on_its_way_nobody_knows_what_becomes() {
+    let cluster = Cluster::start(1);
+    let engine = open(cluster.options("r/")).await;
+    engine.commit(vec![Op::create("before", "v")]).await.expect("it is connected");
+    cluster.freeze(0);
+    let sent = {
+        let engine = Arc::clone(&engine);
+        let commit = async move { engine.commit(vec![Op::create("sent", "v")]).await };
+        let mut commit = Box::pin(commit);
+        assert!(futures::poll!(&mut commit).is_pending(), "nobody answers");
+        commit
+    };
+    engine.close().await;
+    let error = sent.await.expect_err("nobody waits for the answer");
+    assert!(matches!(error, Error::Uncertain { .. }), "{error:?}");
+    for ops in [Op::create("late", "v"), Op::check("late", Expect::Absent)] {
+        let error = engine.commit(vec![ops]).await.expect_err("it is closed");
+        assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+    }
+    cluster.thaw(0);
+    let another = open(cluster.options("r/")).await;
+    assert_eq!(another.get("late").await, Ok(None), "it was not sent");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_there_is_said_clearly() {
     let mut cluster = Cluster::start(1);

@@ -8,14 +8,17 @@ use crate::{
 };
 
 /// Looks at a copy of what is on the disk, so that this process, which serves the file system,
-/// never waits for it.
-async fn examine(disk: &Disk, acknowledged: &Acknowledged) {
+/// never waits for it. Answers what is there.
+async fn examine(disk: &Disk, acknowledged: &Acknowledged) -> Acknowledged {
     let copy = tempfile::tempdir().expect("a temporary directory");
     disk.copy_to(copy.path());
-    verify(&copy.path().join(STORE), acknowledged).await;
+    verify(&copy.path().join(STORE), acknowledged).await
 }
 
 const STORE: &str = "store";
+
+/// What whoever had a commit on its way is told before the reason.
+const UNKNOWN: &str = "the outcome of the commit is unknown: ";
 
 fn start(mounted: &Mounted, acknowledged: Acknowledged) -> Working {
     Working::start(&mounted.path().join(STORE), acknowledged)
@@ -90,23 +93,33 @@ async fn check(fault: Fault, reason: &str) {
             return rest.trim().to_owned();
         }
     };
-    let failed = heard(&mut working, "failed");
-    // Of the write that the disk was just asked for, nobody knows what became; those after it were not begun.
-    let failed = failed.strip_prefix("the outcome of the commit is unknown: ").unwrap_or(&failed);
-    assert!(failed.starts_with("the store takes no writes: "), "{failed}");
-    assert!(failed.contains(reason), "{failed}");
-    assert_eq!(heard(&mut working, "health"), failed, "whoever asks is told the same");
+    let failed: Vec<String> = (0..WRITERS).map(|_| heard(&mut working, "failed")).collect();
+    let health = heard(&mut working, "health");
+    assert!(health.starts_with("the store takes no writes: "), "{health}");
+    assert!(health.contains(reason), "{health}");
+    // Of what the disk was just asked to keep nobody knows what became; what came later was not begun.
+    let known: Vec<bool> = failed.iter().map(|failed| !failed.starts_with(UNKNOWN)).collect();
+    for failed in &failed {
+        let why = failed.strip_prefix(UNKNOWN).unwrap_or(failed);
+        assert_eq!(why, health, "whoever asks is told the same");
+    }
+    // Nothing is on its way while the last commit is noted.
+    let is_on_its_way = !health.contains("cannot note the last commit");
+    assert!(!is_on_its_way || known.contains(&false), "{failed:?}");
     let read: u32 = heard(&mut working, "read").parse().expect("a number");
     assert!(working.acknowledged[0] <= read, "what was acknowledged can be read");
     disk.fail(Fault::None);
     working.speak();
     let again = heard(&mut working, "again");
-    assert_eq!(again, failed, "not before it was opened again, and it still says why");
+    assert_eq!(again, health, "not before it was opened again, and it still says why");
     let (acknowledged, cut) = (working.acknowledged, disk.cut(None));
     while working.hear().is_some() {}
     drop((working, mounted));
     for disk in [disk, cut] {
-        examine(&disk, &acknowledged).await;
+        let found = examine(&disk, &acknowledged).await;
+        for writer in (0..WRITERS).filter(|writer| known[*writer]) {
+            assert_eq!(found[writer], acknowledged[writer], "it was not begun, and is not there");
+        }
         let mounted = Mounted::new(&disk);
         let mut working = start(&mounted, acknowledged);
         working.progress(10);
