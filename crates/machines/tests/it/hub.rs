@@ -52,6 +52,15 @@ impl Installation {
         stop.drop_guard()
     }
 
+    /// Kills the only driver. Until the server knows, it may still hand it an operation.
+    pub async fn kill(&self, driver: DropGuard) {
+        drop(driver);
+        let known = self.resources::<Driver>().list(<_>::default()).await.expect("a list");
+        let meta = known.first().and_then(|it| it.metadata.clone()).expect("it was connected");
+        let gone = |it: &Driver| it.status.as_ref().is_some_and(|it| it.state == "Gone");
+        self.world.until(&ObjectName::new(&meta.project, &meta.name), gone).await;
+    }
+
     pub fn resources<T: prost::Message + prost::Name + Default>(&self) -> Resources<T> {
         self.world.hub.resources().expect("a kind")
     }
@@ -253,7 +262,7 @@ async fn without_its_driver_only_what_was_never_made_goes() {
     let driver = here.driver("Cloud");
     here.machine("made", "small").await;
     here.world.until(&at("made"), |it: &Machine| phase(it) == "Running").await;
-    drop(driver);
+    here.kill(driver).await;
     machines.delete(&at("made")).await.expect("asked for");
     let waits = |it: &Machine| condition(it, "DriverAvailable").is_some_and(|it| it.0 == "False");
     here.world.until(&at("made"), waits).await;
@@ -271,7 +280,7 @@ async fn a_machine_is_let_go_of_without_its_driver() {
     let driver = here.driver("Cloud");
     here.machine("made", "small").await;
     here.world.until(&at("made"), |it: &Machine| phase(it) == "Running").await;
-    drop(driver);
+    here.kill(driver).await;
     let machines = here.resources::<Machine>();
     machines.delete(&at("made")).await.expect("asked for");
     let told = |it: &Machine| {

@@ -58,13 +58,6 @@ impl World {
         kinds.into_iter().find(|one| one.kind == kind)?.progress.nacked
     }
 
-    /// What every proxy should have of a kind now.
-    fn wanted(&self, kind: Kind) -> Vec<u64> {
-        let status = self.server.control.status();
-        let kinds = status.iter().flat_map(|proxy| &proxy.kinds);
-        kinds.filter(|of| of.kind == kind).map(|of| of.wanted).collect()
-    }
-
     fn put_split_for(&self, path_regex: &str) {
         self.mesh.topology.put_split(TrafficSplit {
             name: "beta".to_owned(),
@@ -104,9 +97,9 @@ async fn splits(mode: Mode) {
     let world = World::start(mode).await;
     world.answers("/", (200, "v1")).await;
     for percent in [10, 50] {
-        let before = world.wanted(Kind::Route);
+        let before = world.server.wanted(Kind::Route);
         world.mesh.split("shop/books", &[("shop/v1", 100 - percent), ("shop/v2", percent)]);
-        until("the routes change", async || world.wanted(Kind::Route) != before).await;
+        until("the routes change", async || world.server.wanted(Kind::Route) != before).await;
         until("a request reaches v2", async || world.envoy.get("books", "/").await.1 == "v2").await;
         until("the split is acknowledged", async || world.server.all_current()).await;
         check_share(world.share_of_v2().await, f64::from(percent));

@@ -7,6 +7,7 @@ use orrery_mesh::address::Endpoint;
 use orrery_mesh::envoy::{Mode, PortBootstrap};
 use orrery_mesh::names::Destination;
 use orrery_mesh::topology::TrafficTarget;
+use orrery_mesh::xds::Kind;
 use orrery_pki::{Issued, Role};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -262,7 +263,9 @@ async fn a_split_divides_connections_and_changes_live() {
     let web = Envoy::start(caller(&mesh, &server, Mode::Aggregated)).await;
     until("db is reached", async || through(&web).await.as_deref() == Some("v1:hello")).await;
     for percent in [20, 60] {
+        let before = server.wanted(Kind::Listener);
         mesh.split("shop/db", &[("shop/v1", 100 - percent), ("shop/v2", percent)]);
+        until("the weights change", async || server.wanted(Kind::Listener) != before).await;
         until("v2 is reached", async || through(&web).await.as_deref() == Some("v2:hello")).await;
         until("the split is acknowledged", async || server.all_current()).await;
         let mut count = 0;

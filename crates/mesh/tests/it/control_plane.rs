@@ -14,6 +14,7 @@ use orrery_mesh::secrets::{CertificateBundle, MemorySecrets};
 use orrery_mesh::topology::{
     AppProtocol, Backend, MemoryTopology, Service, ServicePort, TrafficSettings, TrafficSplit,
 };
+use orrery_mesh::xds::Kind;
 use orrery_pki::{
     Authority, ClientAuth, Identity, IssueRequest, Issued, Role, TlsMaterial, Validity,
 };
@@ -259,6 +260,13 @@ impl Server {
     }
 
     /// True if there are proxies and each runs with exactly what it should.
+    /// What every proxy should have of a kind now.
+    pub fn wanted(&self, kind: Kind) -> Vec<u64> {
+        let status = self.control.status();
+        let kinds = status.iter().flat_map(|proxy| &proxy.kinds);
+        kinds.filter(|of| of.kind == kind).map(|of| of.wanted).collect()
+    }
+
     pub fn all_current(&self) -> bool {
         let status = self.control.status();
         !status.is_empty() && status.iter().all(ProxyStatus::is_current)
