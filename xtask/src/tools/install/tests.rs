@@ -1,4 +1,5 @@
 use super::*;
+use crate::tools::Absent;
 
 const fn mk(name: &'static str, kind: Kind, absent: Absent) -> Requirement {
     Requirement { name, kind, why: "tests", absent }
@@ -68,7 +69,7 @@ fn what_goes_with_an_installation_is_brought_again() {
         asked.borrow_mut().push(names);
         Ok(())
     };
-    let missing = brought(&ALL, &is_missing, &mut bring).unwrap();
+    let missing = brought(&ALL.iter().collect::<Vec<_>>(), &is_missing, &mut bring).unwrap();
     assert_eq!(missing.iter().map(|one| one.name).collect::<Vec<_>>(), ["tf"]);
     assert_eq!(*asked.borrow(), [vec!["etcd-server", "kubernetes==31", "tf"], vec!["fonts"]]);
 }
@@ -85,19 +86,6 @@ fn what_is_there_is_seen() {
     assert!(!there(Kind::Npm));
     fs::create_dir_all(dir.path().join("npm/node_modules/x")).unwrap();
     assert!(there(Kind::Npm));
-}
-
-#[test]
-fn tests_of_missing_tools_are_left_out_by_name() {
-    static LIST: [Requirement; 2] = [APT, MACHINE];
-    let unmet = |requirement| Unmet { requirement, reason: reason(requirement) };
-    assert_eq!(filter(&[]), None);
-    assert_eq!(filter(&[unmet(&LIST[0])]), None);
-    assert_eq!(filter(&[unmet(&LIST[1])]).as_deref(), Some("not (test(/tf/))"));
-    let both = [unmet(&LIST[1]), unmet(&LIST[1])];
-    assert_eq!(filter(&both).as_deref(), Some("not (test(/tf/)) and not (test(/tf/))"));
-    let said = unmet(&LIST[1]).not_run();
-    assert!(said.what.contains("test(/tf/)") && said.reason.contains("no registry"), "{said:?}");
 }
 
 #[test]

@@ -10,9 +10,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::requirement::{Absent, Kind, Requirement};
-use super::summary::NotRun;
-use crate::{process, workspace};
+use super::requirement::{Kind, Requirement};
+use crate::process;
 
 /// Debian asks this program whether a service may be started after its package was installed.
 const POLICY_FILE: &str = "/usr/sbin/policy-rc.d";
@@ -32,34 +31,9 @@ pub struct Unmet {
     pub reason: String,
 }
 
-impl Unmet {
-    pub fn not_run(&self) -> NotRun {
-        let Requirement { name, why, absent, .. } = self.requirement;
-        let what = match absent {
-            Absent::Fails => format!("what needs {name} ({why})"),
-            Absent::LeavesOut(filter) => format!("tests {filter}, which need {name} ({why})"),
-        };
-        NotRun { what, reason: self.reason.clone() }
-    }
-}
-
-/// Leaves the tests out whose tools are missing.
-pub fn filter(unmet: &[Unmet]) -> Option<String> {
-    let left_out = unmet.iter().filter_map(|unmet| match unmet.requirement.absent {
-        Absent::LeavesOut(filter) => Some(format!("not ({filter})")),
-        Absent::Fails => None,
-    });
-    let parts: Vec<String> = left_out.collect();
-    (!parts.is_empty()).then(|| parts.join(" and "))
-}
-
-pub fn tools_folder(root: &Path) -> PathBuf {
-    root.join("target/tools")
-}
-
 /// Installs what is missing and answers with what still is.
-pub fn install(requirements: &'static [Requirement]) -> Result<Vec<Unmet>> {
-    let tools = tools_folder(&workspace::root()?);
+pub fn install(requirements: &[&'static Requirement]) -> Result<Vec<Unmet>> {
+    let tools = super::folder()?;
     let is_missing = |one: &Requirement| !is_there(one, &tools);
     for requirement in requirements {
         let state = if is_missing(requirement) { "MISSING" } else { "there" };
@@ -82,11 +56,11 @@ pub fn install(requirements: &'static [Requirement]) -> Result<Vec<Unmet>> {
 /// Brings what is missing, and once more what went meanwhile: a package may take the place of one that was there
 /// in another version. Answers with what is missing then.
 fn brought(
-    requirements: &'static [Requirement],
+    requirements: &[&'static Requirement],
     is_missing: &dyn Fn(&Requirement) -> bool,
     bring: &mut dyn FnMut(&[&'static Requirement]) -> Result<()>,
 ) -> Result<Vec<&'static Requirement>> {
-    let missing = || requirements.iter().filter(|one| is_missing(one)).collect::<Vec<_>>();
+    let missing = || requirements.iter().copied().filter(|one| is_missing(one)).collect::<Vec<_>>();
     let before = missing();
     bring(&before)?;
     let was_there = |one: &&Requirement| before.iter().all(|missing| missing.name != one.name);
