@@ -28,6 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     tonic_prost_build::configure()
         .codec_path("crate::codec::Frugal")
         .bytes(".orrery.hub.v1.Resource")
+        .bytes(".orrery.meta.v1.ManagedFieldsEntry")
         .skip_debug([
             ".orrery.core.v1.SecretSpec",
             ".orrery.fleet.v1.FileContent",

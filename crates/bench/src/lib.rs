@@ -7,6 +7,7 @@ pub mod etcd;
 pub mod grpc;
 pub mod load;
 pub mod process;
+pub mod resources;
 pub mod server;
 pub mod table;
 pub mod wire;

@@ -258,6 +258,9 @@ impl<'a> Decoder<'a> {
         value: &Value,
         depth: usize,
     ) -> Option<ProtoValue> {
+        if field.rules.struct_bytes {
+            return self.struct_bytes(field, value, depth);
+        }
         let descriptor = element_descriptor(field)?;
         let message = match (known, value) {
             (WellKnown::Struct, Value::Object(fields)) => {

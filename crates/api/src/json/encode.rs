@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     lookup,
-    schema::{Element, FieldSchema, MessageId, MessageSchema, Schema, Shape},
+    schema::{Element, FieldSchema, MessageId, MessageSchema, Schema, Shape, WellKnown},
 };
 
 /// Writes a resource. Absent fields are left out, unless their definition says that their zero
@@ -78,6 +78,9 @@ impl Encoder<'_> {
             (Element::Message(id), ProtoValue::Message(message)) => self.message(id, message),
             (Element::WellKnown(known), ProtoValue::Message(message)) => {
                 well_known::encode(known, message)
+            }
+            (Element::WellKnown(WellKnown::Struct), ProtoValue::Bytes(bytes)) => {
+                well_known::encode_struct_bytes(bytes)
             }
             (Element::Scalar(_) | Element::Message(_) | Element::WellKnown(_), value) => {
                 scalar::encode(value)

@@ -21,7 +21,9 @@ pub use same::same_json;
 pub(crate) use scalar::{describe, encode_key as key_text, text as scalar_text};
 pub(crate) use text::parse_json_up_to;
 pub use text::{parse_json, parse_json_noting};
-pub(crate) use well_known::{problem_of as well_known_problem, timestamp_of};
+pub(crate) use well_known::{
+    problem_of as well_known_problem, problem_of_struct_bytes as struct_bytes_problem, timestamp_of,
+};
 
 use crate::violation::{Violation, summarize};
 

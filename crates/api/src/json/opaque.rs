@@ -1,10 +1,19 @@
 //! Reads opaque data: any JSON, kept in the messages that protobuf has for it.
 use std::collections::HashMap;
 
+use prost::Message as _;
+use prost_reflect::prost_types::Struct;
 use prost_reflect::{DynamicMessage, MapKey, MessageDescriptor, Value as ProtoValue};
 use serde_json::{Map, Number, Value};
 
-use super::{decode::Decoder, scalar::Mismatch, well_known::EXACT_INTEGER_MAX};
+use super::{
+    decode::Decoder,
+    scalar::Mismatch,
+    well_known::{self, EXACT_INTEGER_MAX},
+};
+use crate::schema::{FieldSchema, WellKnown};
+
+const STRUCT: &str = "google.protobuf.Struct";
 
 impl Decoder<'_> {
     /// A JSON object as `google.protobuf.Struct`.
@@ -28,6 +37,23 @@ impl Decoder<'_> {
         let mut message = DynamicMessage::new(descriptor.clone());
         message.set_field_by_name("fields", ProtoValue::Map(map));
         Some(message)
+    }
+
+    /// A JSON object as the bytes of a `google.protobuf.Struct`: the same bytes for the same object.
+    pub(super) fn struct_bytes(
+        &mut self,
+        field: &FieldSchema,
+        value: &Value,
+        depth: usize,
+    ) -> Option<ProtoValue> {
+        let Value::Object(fields) = value else {
+            self.mismatch(well_known::wrong(WellKnown::Struct, value));
+            return None;
+        };
+        let descriptor = field.descriptor.parent_pool().get_message_by_name(STRUCT)?;
+        let object = self.opaque_struct(&descriptor, fields, depth)?;
+        let sorted: Struct = object.transcode_to().ok()?;
+        Some(ProtoValue::Bytes(sorted.encode_to_vec().into()))
     }
 
     /// A JSON list as `google.protobuf.ListValue`.

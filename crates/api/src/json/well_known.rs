@@ -1,5 +1,7 @@
 //! JSON forms of the messages of protobuf itself: times, durations and opaque data.
 use jiff::Timestamp;
+use prost::Message as _;
+use prost_reflect::prost_types::{self, Struct, value::Kind as Plain};
 use prost_reflect::{DynamicMessage, MessageDescriptor, ReflectMessage, Value as ProtoValue};
 use serde_json::Value;
 
@@ -115,6 +117,34 @@ fn encode_branch(message: &DynamicMessage) -> Value {
         ("struct_value", ProtoValue::Message(object)) => encode(WellKnown::Struct, object),
         _ => Value::Null,
     }
+}
+
+/// Writes a struct that is kept as its bytes; null where they are those of something else.
+pub(super) fn encode_struct_bytes(bytes: &[u8]) -> Value {
+    Struct::decode(bytes).map_or(Value::Null, encode_struct)
+}
+
+fn encode_struct(object: Struct) -> Value {
+    let entry = |(key, value)| (key, encode_plain(value));
+    Value::Object(object.fields.into_iter().map(entry).collect())
+}
+
+fn encode_plain(value: prost_types::Value) -> Value {
+    match value.kind {
+        None | Some(Plain::NullValue(_)) => Value::Null,
+        Some(Plain::BoolValue(value)) => Value::Bool(value),
+        Some(Plain::StringValue(text)) => Value::String(text),
+        Some(Plain::NumberValue(value)) => number(value),
+        Some(Plain::StructValue(object)) => encode_struct(object),
+        Some(Plain::ListValue(list)) => {
+            Value::Array(list.values.into_iter().map(encode_plain).collect())
+        }
+    }
+}
+
+/// Why bytes cannot be kept where a struct is expected, if they cannot.
+pub(crate) fn problem_of_struct_bytes(bytes: &[u8]) -> Option<&'static str> {
+    Struct::decode(bytes).is_err().then_some("must be the bytes of a google.protobuf.Struct")
 }
 
 fn parts_of(message: &DynamicMessage) -> (i64, i32) {

@@ -1,6 +1,8 @@
 //! Equality by meaning: what is absent equals what has its zero value without presence, maps
 //! have no order, and lists that are sets have none either.
-use prost_reflect::{DynamicMessage, FieldDescriptor, ReflectMessage, UnknownField, Value};
+use prost::Message as _;
+use prost_reflect::prost_types::Struct;
+use prost_reflect::{DynamicMessage, FieldDescriptor, ReflectMessage, Value};
 
 use super::Object;
 use crate::{
@@ -132,11 +134,17 @@ impl Equality<'_> {
     fn element(self, element: Element, a: &Value, b: &Value) -> bool {
         match (element, a, b) {
             (Element::Message(id), Value::Message(a), Value::Message(b)) => self.message(id, a, b),
+            (Element::WellKnown(_), Value::Bytes(a), Value::Bytes(b)) => same_struct_bytes(a, b),
             (Element::Message(_) | Element::Scalar(_) | Element::WellKnown(_), a, b) => {
                 same_plain(a, b)
             }
         }
     }
+}
+
+/// Equality of structs that are kept as their bytes, which may have their fields in another order.
+fn same_struct_bytes(a: &[u8], b: &[u8]) -> bool {
+    a == b || matches!((Struct::decode(a), Struct::decode(b)), (Ok(a), Ok(b)) if a == b)
 }
 
 /// Equality of values that have no schema of ours: a zero that was written out equals one that
@@ -166,8 +174,5 @@ fn same_plain(a: &Value, b: &Value) -> bool {
 }
 
 fn same_unknown(a: &DynamicMessage, b: &DynamicMessage) -> bool {
-    let collect = |message: &DynamicMessage| -> Vec<UnknownField> {
-        message.unknown_fields().cloned().collect()
-    };
-    collect(a) == collect(b)
+    a.unknown_fields().eq(b.unknown_fields())
 }

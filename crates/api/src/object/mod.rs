@@ -5,6 +5,7 @@
 mod codec;
 mod compose;
 mod conditions;
+mod encode;
 mod encoded;
 mod equal;
 mod hide;
@@ -32,6 +33,7 @@ use crate::{
     json::JsonOptions,
     kind::{Kind, same_kind},
     lookup,
+    schema::Schema,
     violation::Violation,
 };
 
@@ -90,13 +92,13 @@ impl Object {
 
     /// Writes protobuf bytes. Maps have no order in them, so compare objects and not bytes.
     pub fn encode(&self) -> Vec<u8> {
-        self.message.encode_to_vec()
+        encode::encode(&self.kind.schema, Schema::ROOT, &self.message)
     }
 
     /// A typed copy, for code that acts on one kind.
     pub fn typed<T: Message + Name + Default>(&self) -> Result<T, ObjectError> {
         self.check_type(T::full_name())?;
-        self.message.transcode_to().map_err(|error| decode_error(self.kind.kind(), &error))
+        T::decode(self.encode().as_slice()).map_err(|error| decode_error(self.kind.kind(), &error))
     }
 
     /// An object of a typed value.

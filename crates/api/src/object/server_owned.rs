@@ -6,8 +6,12 @@ use prost_reflect::{
     DynamicMessage, FieldDescriptor, Kind as ProtoKind, ReflectMessage as _, Value,
 };
 
-use super::Object;
-use crate::lookup;
+use bytes::Bytes;
+
+use super::{Object, encode};
+use crate::{lookup, schema::Element};
+
+const MANAGED_FIELDS: &str = "metadata.managedFields";
 
 // Of a timestamp.
 const SECONDS: u32 = 1;
@@ -71,8 +75,16 @@ impl Object {
         let list =
             self.metadata().and_then(|meta| lookup::get(meta, &self.kind.meta.managed_fields));
         let entries = list.and_then(Value::as_list).unwrap_or_default().iter();
-        // They are of the same definition, so each of them can be read.
-        entries.filter_map(|entry| entry.as_message()?.transcode_to().ok()).collect()
+        let field = self.kind.schema.field(MANAGED_FIELDS);
+        let Some(Element::Message(id)) = field.map(|field| field.shape.element()) else {
+            return Vec::new();
+        };
+        let read = |entry: &Value| {
+            let bytes = encode::encode(&self.kind.schema, id, entry.as_message()?);
+            // They are of the same definition, so each of them can be read.
+            ManagedFieldsEntry::decode(Bytes::from(bytes)).ok()
+        };
+        entries.filter_map(read).collect()
     }
 
     pub fn set_managed_fields(&mut self, entries: &[ManagedFieldsEntry]) {

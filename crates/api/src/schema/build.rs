@@ -9,7 +9,8 @@ use prost_reflect::{
 use regex::Regex;
 
 use super::{
-    Element, FieldSchema, MessageId, MessageSchema, OneofSchema, Scalar, Schema, Shape, WellKnown,
+    Coding, Codings, Element, FieldSchema, MessageId, MessageSchema, OneofSchema, Scalar, Schema,
+    Shape, WellKnown,
 };
 use crate::{
     docs::{field_doc, message_doc},
@@ -101,10 +102,13 @@ impl Builder {
         }
         // They stay as long as the process, and there are thousands.
         fields.shrink_to_fit();
+        let mut by_number: Vec<usize> = (0..fields.len()).collect();
+        by_number.sort_by_key(|index| fields[*index].number);
         MessageSchema {
             descriptor: descriptor.clone(),
             doc: message_doc(descriptor),
             fields,
+            by_number,
             oneofs,
             is_metadata: descriptor.full_name() == METADATA_MESSAGE,
         }
@@ -126,9 +130,9 @@ impl Builder {
     }
 
     fn field(&mut self, field: &FieldDescriptor) -> Option<FieldSchema> {
-        let shape = self.shape(field)?;
         let rules = extension::<FieldRules>(&field.options(), field.parent_message(), FIELD_OPTION);
         let rules = self.accept(rules).flatten().unwrap_or_default();
+        let shape = if rules.struct_bytes { self.struct_bytes(field) } else { self.shape(field)? };
         let pattern = self.pattern(field, &rules.pattern);
         Some(FieldSchema {
             descriptor: field.clone(),
@@ -140,6 +144,7 @@ impl Builder {
             pattern,
             default: None,
             oneof: None,
+            codings: codings(field),
         })
     }
 
@@ -175,6 +180,14 @@ impl Builder {
             self.refuse(field, "enumerated values are strings with `values`".to_owned());
         }
         found
+    }
+
+    /// A struct that is kept as its bytes.
+    fn struct_bytes(&mut self, field: &FieldDescriptor) -> Shape {
+        if field.is_list() || field.kind() != ProtoKind::Bytes {
+            self.refuse(field, "struct_bytes is for a field of bytes".to_owned());
+        }
+        Shape::Single(Element::WellKnown(WellKnown::Struct))
     }
 
     fn pattern(&mut self, field: &FieldDescriptor, pattern: &str) -> Option<Regex> {
@@ -287,6 +300,39 @@ fn scalar(kind: &ProtoKind) -> Option<Scalar> {
         ProtoKind::Bytes => Scalar::Bytes,
         ProtoKind::Message(_) | ProtoKind::Enum(_) => return None,
     })
+}
+
+fn codings(field: &FieldDescriptor) -> Codings {
+    let packed = field.is_packed();
+    match field.kind() {
+        ProtoKind::Message(entry) if field.is_map() => Codings {
+            key: coding(&entry.map_entry_key_field().kind()),
+            value: coding(&entry.map_entry_value_field().kind()),
+            packed,
+        },
+        kind => Codings { value: coding(&kind), packed, ..Codings::default() },
+    }
+}
+
+fn coding(kind: &ProtoKind) -> Coding {
+    match kind {
+        ProtoKind::Sint32 | ProtoKind::Sint64 => Coding::ZigZag,
+        ProtoKind::Fixed32
+        | ProtoKind::Fixed64
+        | ProtoKind::Sfixed32
+        | ProtoKind::Sfixed64
+        | ProtoKind::Float
+        | ProtoKind::Double => Coding::Fixed,
+        ProtoKind::Bool
+        | ProtoKind::Int32
+        | ProtoKind::Int64
+        | ProtoKind::Uint32
+        | ProtoKind::Uint64
+        | ProtoKind::String
+        | ProtoKind::Bytes
+        | ProtoKind::Message(_)
+        | ProtoKind::Enum(_) => Coding::Varint,
+    }
 }
 
 fn well_known(full_name: &str) -> Option<WellKnown> {

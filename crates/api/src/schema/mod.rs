@@ -28,6 +28,8 @@ pub struct MessageSchema {
     /// The comment above it.
     pub doc: String,
     pub fields: Vec<FieldSchema>,
+    /// Indexes of the fields, by the numbers of these.
+    pub(crate) by_number: Vec<usize>,
     /// The choices between fields, without those that only stand for `optional`.
     pub oneofs: Vec<OneofSchema>,
     /// Whether this is the metadata every resource has; its project has two names in JSON.
@@ -51,6 +53,27 @@ pub struct FieldSchema {
     pub default: Option<Value>,
     /// Index of the choice in [`MessageSchema::oneofs`] that this is a branch of.
     pub oneof: Option<usize>,
+    pub(crate) codings: Codings,
+}
+
+/// How the numbers of a field are written as bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Codings {
+    /// The keys of a map.
+    pub key: Coding,
+    pub value: Coding,
+    /// A list of numbers is written as one piece.
+    pub packed: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Coding {
+    #[default]
+    Varint,
+    /// Small whatever its sign: `sint32` and `sint64`.
+    ZigZag,
+    /// Four or eight bytes.
+    Fixed,
 }
 
 /// A choice between fields.
@@ -146,6 +169,10 @@ impl Schema {
 }
 
 impl MessageSchema {
+    pub(crate) fn in_order_of_numbers(&self) -> impl Iterator<Item = &FieldSchema> {
+        self.by_number.iter().map(|index| &self.fields[*index])
+    }
+
     pub fn field_by_json_name(&self, name: &str) -> Option<&FieldSchema> {
         self.fields.iter().find(|field| field.json_name == name)
     }

@@ -18,7 +18,7 @@ pub use names::{is_label_value, is_name, is_qualified_name};
 pub(crate) use rules::{items_fit, text_fits};
 
 use crate::{
-    json::well_known_problem,
+    json::{struct_bytes_problem, well_known_problem},
     lookup,
     object::{Object, same_value},
     path::Path,
@@ -250,6 +250,12 @@ impl Checker<'_> {
             }
             (Element::WellKnown(known), Value::Message(message)) => {
                 if let Some(why) = well_known_problem(known, message) {
+                    let shown = rules::show(field, value);
+                    self.report(|path| Violation::invalid(path, shown, why));
+                }
+            }
+            (Element::WellKnown(_), Value::Bytes(bytes)) => {
+                if let Some(why) = struct_bytes_problem(bytes) {
                     let shown = rules::show(field, value);
                     self.report(|path| Violation::invalid(path, shown, why));
                 }

@@ -5,7 +5,9 @@ use orrery_api::{
     DecodeOptions, Encoded, JsonOptions, Object, ObjectList, parse_json, parse_manifests,
     value_to_yaml,
 };
+use orrery_testkit::v1;
 use proptest::prelude::*;
+use prost::Message as _;
 
 use crate::{
     objects::UNKNOWN,
@@ -36,6 +38,16 @@ proptest! {
     fn protobuf_gives_back_what_was_written(gadget in gadget()) {
         let read = Object::decode(&gadget_kind(), &gadget.encode());
         prop_assert_eq!(read.expect("our own bytes"), gadget);
+    }
+
+    /// Our own bytes are read, and say the same, as those of the library that keeps the message.
+    #[test]
+    fn bytes_say_what_the_library_writes(gadget in gadget()) {
+        let theirs = gadget.message().encode_to_vec();
+        let ours = gadget.encode();
+        prop_assert_eq!(ours.len(), theirs.len());
+        let (ours, theirs) = (v1::Gadget::decode(&*ours), v1::Gadget::decode(&*theirs));
+        prop_assert_eq!(ours.expect("our own bytes"), theirs.expect("bytes"));
     }
 
     /// What is changed in bytes is what would have been changed in the object, whatever nobody knows.

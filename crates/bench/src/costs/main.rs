@@ -1,4 +1,4 @@
-//! `cargo xtask bench costs [OBJECTS]`: what reads, writes, watches, lists and a start cost in the hub on
+//! `cargo xtask bench costs [OBJECTS [workloads]]`: what reads, writes, watches, lists and a start cost in the hub on
 //! the embedded store, without any transport.
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 #![allow(clippy::cast_precision_loss, reason = "figures for people")]
@@ -32,6 +32,11 @@ async fn main() -> anyhow::Result<()> {
         let wall = format!("{:.2}", wall.as_secs_f64());
         table.row(&[work.to_owned(), count.to_string(), wall, format!("{each:.1}")]);
     };
+    if std::env::args().nth(2).is_some_and(|part| part == "workloads") {
+        workloads(&world, &mut row).await?;
+        table.print();
+        return Ok(());
+    }
     let fill = world.write(How::Bytes, objects, WRITERS, objects);
     row("create, 64 at once", objects, measured(fill).await?);
     let ways = [
@@ -51,9 +56,26 @@ async fn main() -> anyhow::Result<()> {
     // Last, because from now on somebody manages these objects.
     let managed = world.write(How::Managed, WRITES, WRITERS, 256);
     row("change by a manager, 64 at once", WRITES, measured(managed).await?);
+    workloads(&world, &mut row).await?;
     world.close().await;
     row("start, each object", objects, measured(start(folder.path())).await?);
     table.print();
+    Ok(())
+}
+
+/// What people declare most, in the ways in which it comes.
+async fn workloads(
+    world: &World,
+    row: &mut impl FnMut(&str, usize, (Duration, Duration)),
+) -> anyhow::Result<()> {
+    let ways = [
+        ("change of a Workload, 64 at once", How::Bytes),
+        ("change of a decoded Workload, 64 at once", How::Object),
+        ("change of a Workload by a manager, 64 at once", How::Managed),
+    ];
+    for (work, how) in ways {
+        row(work, WRITES, measured(world.write_workloads(how, WRITES)).await?);
+    }
     Ok(())
 }
 

@@ -1,9 +1,12 @@
 //! A hub on the embedded store, in this process.
 use orrery_api::{Encoded, Object, Scheme};
+use orrery_bench::resources;
 use orrery_hub::{Accessor, ApplyOptions, Hub, ObjectName, ObjectTerms};
+use orrery_proto::apps::v1::Workload;
 use orrery_proto::core::v1::{Project, ProjectStatus};
 use orrery_proto::meta::v1::ObjectMeta;
 use orrery_store::{EmbeddedOptions, Engine, Store, StoreOptions, open_embedded};
+use prost::{Message, Name};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,6 +16,7 @@ pub struct World {
     engine: Arc<dyn Engine>,
     pub store: Store,
     pub projects: Arc<dyn Accessor>,
+    pub workloads: Arc<dyn Accessor>,
 }
 
 static CHANGES: AtomicUsize = AtomicUsize::new(0);
@@ -32,9 +36,10 @@ impl World {
         };
         let store = Store::start(engine.clone(), options).await?;
         let hub = Hub::builder(scheme.clone(), store.clone()).build()?;
-        let kind = scheme.kind_of::<Project>()?;
-        let projects = hub.accessor(&kind)?.clone();
-        Ok(Self { engine, store, projects })
+        let (project, workload) = (scheme.kind_of::<Project>()?, scheme.kind_of::<Workload>()?);
+        let (projects, workloads) = (hub.accessor(&project)?, hub.accessor(&workload)?);
+        let (projects, workloads) = (projects.clone(), workloads.clone());
+        Ok(Self { engine, store, projects, workloads })
     }
 
     pub async fn close(&self) {
@@ -67,6 +72,37 @@ impl World {
     }
 }
 
+impl World {
+    /// So many writes of workloads in turn over 256 of them, by 64 at once.
+    pub async fn write_workloads(&self, how: How, count: usize) -> anyhow::Result<()> {
+        let project = typed_project(resources::PROJECT);
+        self.projects
+            .apply(Object::from_typed(self.projects.kind(), &project)?, <_>::default())
+            .await?;
+        let mut running = JoinSet::new();
+        for writer in 0..64 {
+            let workloads = self.workloads.clone();
+            running.spawn(async move {
+                for number in (writer..count).step_by(64) {
+                    let version = CHANGES.fetch_add(1, Ordering::Relaxed);
+                    let name = format!("bench-{}", number % 256);
+                    write(&workloads, how, &resources::workload(&name, 400, version)).await?;
+                }
+                anyhow::Ok(())
+            });
+        }
+        while let Some(ended) = running.join_next().await {
+            ended??;
+        }
+        Ok(())
+    }
+}
+
+fn typed_project(name: &str) -> Project {
+    let metadata = ObjectMeta { name: name.to_owned(), ..ObjectMeta::default() };
+    Project { metadata: Some(metadata), ..Project::default() }
+}
+
 /// How an object is written.
 #[derive(Clone, Copy, Debug)]
 pub enum How {
@@ -80,7 +116,11 @@ pub enum How {
     Status,
 }
 
-async fn write(projects: &Arc<dyn Accessor>, how: How, project: &Project) -> anyhow::Result<()> {
+async fn write<T: Message + Name>(
+    projects: &Arc<dyn Accessor>,
+    how: How,
+    project: &T,
+) -> anyhow::Result<()> {
     let kind = projects.kind();
     match how {
         How::Bytes => {

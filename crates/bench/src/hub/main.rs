@@ -2,7 +2,7 @@
 //! all of it without arguments. `cargo xtask bench hub turns [PROGRAM...]`: the applies of 64 clients alone, again and
 //! again, of this build and of others.
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
-mod resources;
+
 mod scale;
 mod throughput;
 mod turns;

@@ -1,6 +1,6 @@
 //! Many objects: memory, lists, start.
-use crate::resources::resource;
 use orrery_bench::load::{self, Until};
+use orrery_bench::resources::resource;
 use orrery_bench::server::{Client, Server};
 use orrery_bench::table::Table;
 use orrery_proto::hub::v1::ListRequest;

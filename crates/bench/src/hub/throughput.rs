@@ -1,9 +1,11 @@
 //! Durable writes and consistent reads.
-use crate::resources::{resource, typed_resource};
 use anyhow::Context as _;
 use orrery_bench::grpc::Client;
 use orrery_bench::load::{self, Method, Outcome, Until};
 use orrery_bench::process::Process;
+use orrery_bench::resources::{
+    PROJECT, declared_workload, resource, typed_resource, typed_workload,
+};
 use orrery_bench::server::Server;
 use orrery_bench::{etcd, table::Table};
 use orrery_proto::hub::v1::apply_each_response::Outcome as EachOutcome;
@@ -40,10 +42,16 @@ pub async fn measure(folder: &Path) -> anyhow::Result<()> {
     let mut table = Table::new(&COLUMNS);
     let server = Server::start(&folder.join("ours")).await?;
     let (peer, address) = etcd::start(folder).await?;
+    let project = typed_resource(PROJECT, 0, 0).encode_to_vec();
+    checked(&server.method("Apply"), project).await?;
     for clients in [1, 64] {
         let theirs = measured(&peer, etcd_writes(&address, clients, TIME)).await?;
-        let bodies: [(&str, Payload); 2] =
-            [("protobuf apply / put", typed_resource), ("JSON apply / put", resource)];
+        let bodies: [(&str, Payload); 4] = [
+            ("protobuf apply / put", typed_resource),
+            ("JSON apply / put", resource),
+            ("protobuf apply of a Workload / put", typed_workload),
+            ("JSON apply of a Workload by a manager / put", declared_workload),
+        ];
         for (work, body) in bodies {
             let ours = measured(&server.process, writes(&server, clients, body, TIME)).await?;
             table.row(&row(work, clients, &ours, &theirs));

@@ -1,9 +1,9 @@
 //! Applies of many clients by several builds in turns, each on a server of its own: machines change their speed
 //! between minutes, and a server may between its first second and its last.
-use crate::resources::typed_resource;
 use crate::throughput::{etcd_writes, measured, writes};
 use orrery_bench::load::Outcome;
 use orrery_bench::process::{Process, orrery, rest};
+use orrery_bench::resources::typed_resource;
 use orrery_bench::server::Server;
 use orrery_bench::{etcd, table::Table};
 use std::path::{Path, PathBuf};

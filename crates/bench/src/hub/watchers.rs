@@ -1,5 +1,5 @@
 //! One change to many watchers.
-use crate::resources::resource;
+use orrery_bench::resources::resource;
 use orrery_bench::server::Server;
 use orrery_bench::table::Table;
 use orrery_proto::hub::v1::watch_response::Type;

@@ -17,7 +17,8 @@ pub fn apply(
     force: bool,
 ) -> Result<Object, Vec<FieldConflict>> {
     let (kind, scope) = (live.kind().clone(), manager.scope);
-    let mut managers = Managers::of(live);
+    let before = Managers::of(live);
+    let mut managers = before.clone();
     upgrade::take_over(&mut managers, manager, live);
     let declared = scope.declared(declared);
     let fields = scope.filter(walk::fields(&declared));
@@ -37,7 +38,7 @@ pub fn apply(
     let claimed = everyone.fold(FieldSet::default(), |all, fields| all.union(fields));
     prune::prune(kind.schema(), next.message_mut(), &last, &claimed);
     managers.tidy(&next);
-    managers.write(&mut next);
+    managers.write_unless(&before, &mut next);
     Ok(next)
 }
 

@@ -3,12 +3,18 @@
 //! `{"f:spec": {"f:ports": {"k:{\"name\":\"http\"}": {".": {}, "f:number": {}}}}}`: a place without
 //! anything below it is in the set; one with something below it is in the set if it has a dot.
 use super::set::{Element, FieldSet, Node};
+use prost::Message as _;
 use prost_types::{Struct, Value, value::Kind};
 use serde_json::Value as Json;
 
 const SELF: &str = ".";
 
-pub fn to_struct(set: &FieldSet) -> Struct {
+/// The same bytes for the same set.
+pub fn to_bytes(set: &FieldSet) -> Vec<u8> {
+    to_struct(set).encode_to_vec()
+}
+
+fn to_struct(set: &FieldSet) -> Struct {
     let entry = |(element, node): (&Element, &Node)| (key_of(element), wrap(node_struct(node)));
     Struct { fields: set.iter().map(entry).collect() }
 }
@@ -36,8 +42,13 @@ fn key_of(element: &Element) -> String {
     }
 }
 
+/// Reads a set; `None` where the bytes are those of something else.
+pub fn from_bytes(bytes: &[u8]) -> Option<FieldSet> {
+    Struct::decode(bytes).ok().map(|fields| from_struct(&fields))
+}
+
 /// Reads a set. What cannot be read is left out: nobody owns it then.
-pub fn from_struct(fields: &Struct) -> FieldSet {
+fn from_struct(fields: &Struct) -> FieldSet {
     let mut set = FieldSet::default();
     for (key, value) in &fields.fields {
         let (Some(element), Some(Kind::StructValue(inner))) = (element_of(key), &value.kind) else {

@@ -1,5 +1,5 @@
 //! The managers of an object, as its metadata records them.
-use super::encode::{from_struct, to_struct};
+use super::encode::{from_bytes, to_bytes};
 use super::scope::Scope;
 use super::set::FieldSet;
 use super::{Manager, walk};
@@ -170,6 +170,13 @@ impl Managers {
         }
     }
 
+    /// Most writes change what fields hold, and not whose they are: the record is left as it is then.
+    pub(super) fn write_unless(&self, before: &Self, object: &mut Object) {
+        if self != before {
+            self.write(object);
+        }
+    }
+
     pub(super) fn write(&self, object: &mut Object) {
         let entries: Vec<ManagedFieldsEntry> = self.entries.iter().map(record).collect();
         object.set_managed_fields(&entries);
@@ -200,7 +207,7 @@ fn record(entry: &Entry) -> ManagedFieldsEntry {
         api_version: entry.api_version.clone(),
         time: entry.time,
         fields_type: FIELDS_TYPE.to_owned(),
-        fields_v1: Some(to_struct(&entry.fields)),
+        fields_v1: to_bytes(&entry.fields).into(),
         subresource: entry.manager.scope.subresource().to_owned(),
     }
 }
@@ -216,7 +223,7 @@ fn read_exactly(entry: &ManagedFieldsEntry) -> Option<Entry> {
 /// What was written by a version that knows more operations or parts is left alone by none: it is
 /// read as an update of the main part.
 fn read(entry: &ManagedFieldsEntry) -> Option<Entry> {
-    let fields = entry.fields_v1.as_ref().map(from_struct)?;
+    let fields = from_bytes(&entry.fields_v1)?;
     Some(Entry {
         manager: Manager {
             name: entry.manager.clone(),

@@ -27,7 +27,7 @@ mod upgrade;
 mod walk;
 
 pub use apply::{apply, stamp, update};
-pub use encode::{from_struct, to_struct};
+pub use encode::{from_bytes, to_bytes};
 pub(crate) use managers::MANAGER_BYTES_MAX;
 pub use managers::{Entry, FieldConflict, Managers, Operation};
 pub use scope::Scope;

@@ -52,7 +52,7 @@ impl Given {
         converted.map(Self::Object).map_err(|error| Error::BadRequest(error.to_string()))
     }
 
-    /// Writes it. What is given as an object becomes bytes only where that saves decoding.
+    /// Writes it. What becomes of it is written as bytes once, for the store and for the answer.
     pub async fn apply(
         self,
         accessor: &dyn Accessor,
@@ -60,10 +60,7 @@ impl Given {
     ) -> Result<Applied<Encoded>, Error> {
         match self {
             Self::Bytes(encoded) => accessor.apply_encoded(encoded, options).await,
-            Self::Object(object) if options.manager.is_empty() => {
-                accessor.apply_encoded(object.into(), options).await
-            }
-            Self::Object(object) => accessor.apply(object, options).await.map(Applied::from),
+            Self::Object(object) => accessor.apply_encoded(object.into(), options).await,
         }
     }
 }

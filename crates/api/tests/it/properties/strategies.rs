@@ -188,6 +188,26 @@ fn scalars() -> BoxedStrategy<v1::GadgetSpec> {
         .boxed()
 }
 
+fn numbers() -> BoxedStrategy<v1::Numbers> {
+    let narrow = (option::of(any::<i32>()), option::of(any::<u32>()), option::of(any::<i32>()));
+    let wide = (option::of(any::<i64>()), option::of(any::<u64>()), option::of(any::<i64>()));
+    let lists = (collection::vec(any::<i64>(), 0..4), collection::vec(any::<u64>(), 0..4));
+    let map = collection::hash_map(any::<i32>(), any::<i64>(), 0..3);
+    (narrow, wide, lists, map)
+        .prop_map(|(narrow, many_bytes, (swings, wide), by_swing)| v1::Numbers {
+            swinging: narrow.0,
+            fixed: narrow.1,
+            fixed_signed: narrow.2,
+            swinging_wide: many_bytes.0,
+            fixed_wide: many_bytes.1,
+            fixed_signed_wide: many_bytes.2,
+            swings,
+            wide,
+            by_swing,
+        })
+        .boxed()
+}
+
 fn spec() -> BoxedStrategy<v1::GadgetSpec> {
     let maps = (
         collection::hash_map(word(), word(), 0..3),
@@ -211,8 +231,9 @@ fn spec() -> BoxedStrategy<v1::GadgetSpec> {
         times,
         option::of(limits()),
         option::of(part()),
+        option::of(numbers()),
     )
-        .prop_map(|(scalars, source, lists, maps, opaques, times, limits, part)| {
+        .prop_map(|(scalars, source, lists, maps, opaques, times, limits, part, numbers)| {
             let (zones, ports, steps, exclusions) = lists;
             let (env, limits_by_name, codes) = maps;
             let (config, hint, trail) = opaques;
@@ -234,6 +255,7 @@ fn spec() -> BoxedStrategy<v1::GadgetSpec> {
                 timeout,
                 limits,
                 part,
+                numbers,
                 ..scalars
             }
         })

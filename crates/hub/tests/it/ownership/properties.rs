@@ -2,7 +2,7 @@
 use crate::support::scheme;
 use orrery_api::{DecodeOptions, Kind, Object};
 use orrery_hub::ownership::{
-    self, Element, FieldSet, Manager, Managers, Operation, Scope, from_struct, to_struct,
+    self, Element, FieldSet, Manager, Managers, Operation, Scope, from_bytes, to_bytes,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
@@ -292,7 +292,7 @@ proptest! {
         for path in &paths {
             set.insert(path);
         }
-        prop_assert_eq!(from_struct(&to_struct(&set)), set);
+        prop_assert_eq!(from_bytes(&to_bytes(&set)), Some(set));
     }
 }
 

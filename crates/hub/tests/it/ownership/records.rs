@@ -62,7 +62,7 @@ async fn managers_stay_where_nothing_is_said_of_them() {
             ManagedFieldsEntry { operation: "Guess".into(), ..entry.clone() },
             ManagedFieldsEntry { fields_type: "FieldsV0".into(), ..entry.clone() },
             ManagedFieldsEntry { manager: "x".repeat(129), ..entry.clone() },
-            ManagedFieldsEntry { fields_v1: None, ..entry.clone() },
+            ManagedFieldsEntry { fields_v1: vec![0xff].into(), ..entry.clone() },
         ]
     };
     let entry = created.meta().managed_fields[0].clone();
