@@ -149,6 +149,10 @@ fn spec_hash(spec: &WorkloadInstanceSpec) -> SpecHash {
         [mount.volume(), mount.path()].iter().for_each(|text| add(&mut digest, text));
         digest.update([u8::from(mount.read_only())]);
     }
+    if let Some(time) = &spec.restarted_at {
+        add(&mut digest, "restarted");
+        add(&mut digest, time);
+    }
     let bytes = digest.finalize();
     SpecHash(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
@@ -253,6 +257,14 @@ mod tests {
         check_replaces(|p| p.working_directory = Some(String::new()), true);
         check_replaces(|p| drop(p.env.insert("A".into(), "3".into())), true);
         check_replaces(|p| drop(p.env.remove("A")), true);
+    }
+
+    #[test]
+    fn a_restart_that_is_asked_for_replaces_it() {
+        let asked = |time: &str| of(&spec(|s| s.restarted_at = Some(time.to_owned()))).hash;
+        assert_ne!(asked("1"), of(&process(|_| ())).hash);
+        assert_ne!(asked("1"), asked("2"));
+        assert_eq!(asked("1"), asked("1"));
     }
 
     #[test]

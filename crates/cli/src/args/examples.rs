@@ -121,6 +121,15 @@ pub const PATCH: &str = "Examples:
     -p '[{\"op\":\"replace\",\"path\":\"/spec/process/args/0\",\"value\":\"60\"}]'
   orrery patch project demo --patch-file patch.yaml";
 
+pub const SCALE: &str = "Examples:
+  orrery scale workload web --replicas 3 -p shop
+  orrery scale machinedeployment pool --replicas 5 -p shop
+  orrery scale workload web --replicas 0 --current-replicas 3 -p shop";
+
+pub const RESTART: &str = "Examples:
+  orrery restart workload web -p shop
+  orrery restart workload web -p shop && orrery wait workload web -p shop --for condition=Ready";
+
 pub const CORDON: &str = "Example:
   orrery cordon edge-1";
 

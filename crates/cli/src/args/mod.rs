@@ -41,7 +41,7 @@ pub use operations::{
 pub use resources::{
     ApplyArguments, Cascade, ChangeArguments, DeleteArguments, DescribeArguments, DiffArguments,
     EditArguments, EventsArguments, ExecArguments, GetArguments, LogsArguments, PatchArguments,
-    PatchType, WaitArguments,
+    PatchType, RestartArguments, ScaleArguments, WaitArguments,
 };
 pub use run::{
     AgentArguments, CsiArguments, ServerArguments, StorageControllerArguments, StoreArguments,
@@ -140,6 +140,12 @@ pub enum Command {
     /// Change some fields of a resource
     #[command(after_help = examples::PATCH)]
     Patch(PatchArguments),
+    /// Say how many copies there should be
+    #[command(after_help = examples::SCALE)]
+    Scale(ScaleArguments),
+    /// Start the copies of workloads anew, as many at once as their update strategy says
+    #[command(after_help = examples::RESTART)]
+    Restart(RestartArguments),
     /// Set and remove labels
     #[command(after_help = examples::LABEL)]
     Label(ChangeArguments),

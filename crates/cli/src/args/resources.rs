@@ -243,6 +243,48 @@ pub struct PatchArguments {
     pub connection: Connection,
 }
 
+#[derive(Debug, Args)]
+pub struct ScaleArguments {
+    /// Kinds and names: workload web | workload/web machinedeployment/pool
+    #[arg(required = true, value_name = "KIND NAME | KIND/NAME", add = complete::resources())]
+    pub words: Vec<String>,
+    /// How many copies there should be
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(i32).range(0..))]
+    pub replicas: i32,
+    /// Only if so many were asked for until now
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(i32).range(0..))]
+    pub current_replicas: Option<i32>,
+    /// Project to look in [default: the context's, else default]
+    #[arg(short, long, add = complete::projects())]
+    pub project: Option<String>,
+    /// Check everything on the server, store nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+#[derive(Debug, Args)]
+pub struct RestartArguments {
+    /// Workloads: workload web | workload/web workload/api
+    #[arg(required = true, value_name = "KIND NAME | KIND/NAME", add = complete::resources())]
+    pub words: Vec<String>,
+    /// Project to look in [default: the context's, else default]
+    #[arg(short, long, add = complete::projects())]
+    pub project: Option<String>,
+    /// Restart what carries these labels: app=web,tier!=test
+    #[arg(short = 'l', long, value_name = "SELECTOR", conflicts_with = "all")]
+    pub selector: Option<String>,
+    /// Restart all of the kind
+    #[arg(long)]
+    pub all: bool,
+    /// Check everything on the server, store nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
 /// Labels or annotations to set and to remove.
 #[derive(Debug, Args)]
 pub struct ChangeArguments {

@@ -35,6 +35,8 @@ mod patch;
 mod pki;
 mod prune;
 mod reference;
+mod restart;
+mod scale;
 mod secrets;
 mod server;
 mod storage;
@@ -100,6 +102,8 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<()> {
         Command::Delete(arguments) => delete::run(global, arguments).await,
         Command::Edit(arguments) => edit::run(global, arguments).await,
         Command::Patch(arguments) => patch::run(global, arguments).await,
+        Command::Restart(arguments) => restart::run(global, arguments).await,
+        Command::Scale(arguments) => scale::run(global, arguments).await,
         Command::Label(arguments) => label::run(global, arguments, label::Part::Labels).await,
         Command::Annotate(arguments) => {
             label::run(global, arguments, label::Part::Annotations).await

@@ -1,5 +1,5 @@
 //! Commands that change what is there: label, annotate, patch, edit, delete, diff, prune.
-use crate::harness::{Done, Home, ORRERY};
+use crate::harness::{Done, Home, ORRERY, until};
 use serde_json::Value;
 
 /// A workload that no node runs, so that nothing but the test changes it.
@@ -70,6 +70,57 @@ fn patches_change_some_fields() {
     let said = home.orrery(&["patch", "workload", "web", "-p", "spec: {restartPolicy: x}"]).bad(1);
     assert!(said.contains("spec.restartPolicy"), "{said}");
     let said = home.orrery(&["patch", "workload", "nope", "-p", "{}"]).bad(1);
+    assert!(said.contains("not found"), "{said}");
+}
+
+#[test]
+fn copies_are_scaled_where_a_kind_has_them() {
+    let home = Home::new();
+    let _up = home.up();
+    let file = home.write(
+        "web.yaml",
+        "apiVersion: apps.orrery.dev/v1\nkind: Workload\nmetadata: {name: web, project: default}\n\
+         spec: {process: {command: sleep, args: ['60']}, placement: {selector: {matchLabels: {zone: nowhere}}}}\n",
+    );
+    home.orrery(&["apply", "-f", file.to_str().unwrap()]).good();
+    let said = home.orrery(&["scale", "workload", "web", "--replicas", "3"]).good();
+    assert_eq!(said, "workload/web scaled\n");
+    assert_eq!(get(&home, "web")["spec"]["placement"]["replicas"], 3);
+    let again = home.orrery(&["scale", "workload/web", "--replicas", "3"]).good();
+    assert_eq!(again, "workload/web unchanged\n");
+    let wrong = ["scale", "workload/web", "--replicas", "5", "--current-replicas", "2"];
+    assert!(home.orrery(&wrong).bad(1).contains("spec.placement.replicas is 3, not 2"));
+    let dry = ["scale", "wl/web", "--replicas", "0", "--current-replicas", "3", "--dry-run"];
+    assert_eq!(home.orrery(&dry).good(), "workload/web scaled (dry run)\n");
+    assert_eq!(get(&home, "web")["spec"]["placement"]["replicas"], 3);
+    let said = home.orrery(&["scale", "workload/web", "project/default", "--replicas", "1"]).bad(1);
+    assert!(said.contains("project/default has no number of copies; machinedeployments"), "{said}");
+    assert!(home.orrery(&["scale", "wl/web", "--replicas=-1"]).bad(2).contains("--replicas"));
+}
+
+#[test]
+fn a_restart_replaces_the_process() {
+    let home = Home::new();
+    let _up = home.up();
+    let declared = workload("web", "a").replace("nowhere", "local");
+    let file = home.write("web.yaml", declared);
+    home.orrery(&["apply", "-f", file.to_str().unwrap(), "--wait"]).good();
+    let pid = |home: &Home| {
+        let shown = home.orrery(&["get", "workloadinstances", "-o", "json"]).good();
+        let list: Value = serde_json::from_str(&shown).unwrap();
+        let status = list["items"][0]["status"].clone();
+        (status["state"] == "Running").then(|| status["pid"].as_i64()).flatten()
+    };
+    let before = pid(&home).expect("it runs");
+    assert_eq!(home.orrery(&["restart", "workload", "web"]).good(), "workload/web restarting\n");
+    let after = until("another process", || pid(&home).filter(|pid| *pid != before));
+    assert_ne!(before, after);
+    // What was declared says nothing of it, so applying that again neither restarts nor takes it back.
+    home.orrery(&["apply", "-f", file.to_str().unwrap()]).good();
+    assert!(get(&home, "web")["spec"]["restartedAt"].is_string());
+    let said = home.orrery(&["restart", "project", "default"]).bad(1);
+    assert!(said.contains("project/default cannot be restarted; workloads can"), "{said}");
+    let said = home.orrery(&["restart", "workload", "nope"]).bad(1);
     assert!(said.contains("not found"), "{said}");
 }
 

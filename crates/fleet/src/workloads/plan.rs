@@ -265,6 +265,7 @@ fn assignment(workload: &Workload, slot: &Slot) -> WorkloadInstanceSpec {
         files: spec.files,
         files_revision: None,
         held: None,
+        restarted_at: spec.restarted_at,
         volumes: spec.volumes,
     }
 }

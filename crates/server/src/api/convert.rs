@@ -257,6 +257,7 @@ pub(super) fn kind_info(kind: &Kind) -> KindInfo {
         columns: columns.collect(),
         shareable: kind.shareable(),
         versioned: kind.versioned(),
+        copies_path: kind.scale().map(|scale| scale.spec_path.clone()).unwrap_or_default(),
     }
 }
 
