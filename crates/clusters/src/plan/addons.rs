@@ -57,6 +57,8 @@ pub fn filled(of: AddonTemplate, placement: Placement, version: Option<String>) 
         files: of.files.into_iter().map(file_of).collect(),
         update_strategy: of.update_strategy,
         version,
+        // Who restarts the copies says so in the workload itself.
+        restarted_at: None,
         // A volume is of one machine, and an addon of all.
         volumes: Vec::new(),
         runtime: of.runtime.map(|runtime| match runtime {
