@@ -282,20 +282,17 @@ struct Passing {
 impl Passing {
     /// What was made of an entry; nothing where it cannot be read.
     fn entry<T>(&self, entry: &Entry, made: Result<Option<T>, Error>) -> Result<Option<T>, Error> {
-        match (&self.told, made) {
-            (Some(told), Err(error)) => {
-                self.over.lock().remove(&entry.key);
-                self.keys.lock().insert(entry.key.clone());
-                told.tell(&entry.key, Some(Unread { value: &entry.value, error: &error }));
-                Ok(None)
-            }
-            (_, made) => {
-                if self.keys.lock().remove(&entry.key) {
-                    self.over.lock().insert(entry.key.clone());
-                }
-                made
-            }
+        let Some(told) = &self.told else { return made };
+        if let Err(error) = &made {
+            self.over.lock().remove(&entry.key);
+            self.keys.lock().insert(entry.key.clone());
+            told.tell(&entry.key, Some(Unread { value: &entry.value, error }));
+            return Ok(None);
         }
+        if self.keys.lock().remove(&entry.key) {
+            self.over.lock().insert(entry.key.clone());
+        }
+        made
     }
 
     fn event<T>(&self, event: &Event, made: Result<Option<T>, Error>) -> Result<Option<T>, Error> {
@@ -313,25 +310,18 @@ impl Passing {
     }
 
     fn gone(&self, key: &str) {
+        let Some(told) = &self.told else { return };
         let was_over = self.over.lock().remove(key);
         if self.keys.lock().remove(key) || was_over {
-            self.tell_over(key);
+            told.tell(key, None);
         }
     }
 
     /// What can be read again was taken.
     fn taken(&self) {
-        if self.told.is_some() {
-            let over = std::mem::take(&mut *self.over.lock());
-            over.iter().for_each(|key| self.tell_over(key));
-        }
-    }
-
-    /// Something can be read, or is gone.
-    fn tell_over(&self, key: &str) {
-        if let Some(told) = &self.told {
-            told.tell(key, None);
-        }
+        let Some(told) = &self.told else { return };
+        let over = std::mem::take(&mut *self.over.lock());
+        over.iter().for_each(|key| told.tell(key, None));
     }
 }
 
