@@ -324,8 +324,8 @@ pub struct WatchOptions {
     pub unreadable: Option<Unreadable>,
 }
 
-/// Hears of objects that cannot be read, by their keys in the store: of each when it is met, and once more when it can be
-/// read or is gone. That an unreadable one is gone ends the watch all the same: nobody can say which one it was.
+/// Hears of objects that cannot be read, by their keys in the store: of each when it is met, and once more when it is gone, or
+/// can be read and whoever watches has taken what it is now. That an unreadable one is gone ends the watch all the same: nobody can say which one it was.
 #[derive(Clone)]
 pub struct Unreadable(Arc<Hears>);
 

@@ -38,6 +38,9 @@ pub(crate) trait Reader: Send + Sync + 'static {
     /// What one commit is to this watcher.
     fn changes(&self, batch: &EventBatch) -> Result<Vec<WatchEvent<Encoded>>, Error>;
 
+    /// Whoever watches has taken everything that it was told, and comes for more.
+    fn taken(&self) {}
+
     /// Whether changes are passed over, so that bookmarks must say how far the watch has come.
     fn passes_over(&self) -> bool {
         false
@@ -74,7 +77,7 @@ pub(crate) async fn open(
     // Whoever is told everything at the beginning knows from then on what was in its concern before a change.
     let complete = options.after.is_none() && !wanted.selects();
     let inside = complete.then(|| Mutex::new(HashSet::default()));
-    let passing = Passing { told: options.unreadable, keys: Mutex::default() };
+    let passing = Passing { told: options.unreadable, keys: <_>::default(), over: <_>::default() };
     let filter = Filter { kind, recent, wanted, concern: options.concern, inside, passing };
     follow(store, scope, filter).await
 }
@@ -208,6 +211,7 @@ impl<R: Reader> State<R> {
             if let Some(event) = self.pending.pop_front() {
                 return Ok(event);
             }
+            self.reader.taken();
             if let Some(initial) = self.initial.take() {
                 self.tell(initial)?;
                 continue;
@@ -270,29 +274,32 @@ struct Passing {
     told: Option<Unreadable>,
     /// What cannot be read as it was last.
     keys: Mutex<HashSet<Arc<str>>>,
+    /// What could not be read, and can be as it was last. That is told when what it is now was taken: whoever hears
+    /// of both must never know of neither.
+    over: Mutex<HashSet<Arc<str>>>,
 }
 
 impl Passing {
     /// What was made of an entry; nothing where it cannot be read.
     fn entry<T>(&self, entry: &Entry, made: Result<Option<T>, Error>) -> Result<Option<T>, Error> {
-        match (&self.told, made) {
-            (Some(told), Err(error)) => {
-                self.keys.lock().insert(entry.key.clone());
-                told.tell(&entry.key, Some(Unread { value: &entry.value, error: &error }));
-                Ok(None)
-            }
-            (_, made) => {
-                self.over(&entry.key);
-                made
-            }
+        let Some(told) = &self.told else { return made };
+        if let Err(error) = &made {
+            self.over.lock().remove(&entry.key);
+            self.keys.lock().insert(entry.key.clone());
+            told.tell(&entry.key, Some(Unread { value: &entry.value, error }));
+            return Ok(None);
         }
+        if self.keys.lock().remove(&entry.key) {
+            self.over.lock().insert(entry.key.clone());
+        }
+        made
     }
 
     fn event<T>(&self, event: &Event, made: Result<Option<T>, Error>) -> Result<Option<T>, Error> {
         match event {
             Event::Put { entry, .. } => self.entry(entry, made),
             Event::Delete { .. } => {
-                self.over(event.key());
+                self.gone(event.key());
                 made
             }
         }
@@ -302,13 +309,19 @@ impl Passing {
         self.told.is_some() && self.keys.lock().contains(key)
     }
 
-    /// Something can be read, or is gone.
-    fn over(&self, key: &str) {
-        if let Some(told) = &self.told
-            && self.keys.lock().remove(key)
-        {
+    fn gone(&self, key: &str) {
+        let Some(told) = &self.told else { return };
+        let was_over = self.over.lock().remove(key);
+        if self.keys.lock().remove(key) || was_over {
             told.tell(key, None);
         }
+    }
+
+    /// What can be read again was taken.
+    fn taken(&self) {
+        let Some(told) = &self.told else { return };
+        let over = std::mem::take(&mut *self.over.lock());
+        over.iter().for_each(|key| told.tell(key, None));
     }
 }
 
@@ -324,6 +337,10 @@ impl Reader for Filter {
             changes.extend(self.passing.event(event, self.change(event))?);
         }
         Ok(changes)
+    }
+
+    fn taken(&self) {
+        self.passing.taken();
     }
 
     fn passes_over(&self) -> bool {

@@ -34,7 +34,8 @@ impl Cached {
             let told = self.cache.written(name).await;
             if let (Ok(_), Err(error)) = (&outcome, told) {
                 let text = format!("{name} was written, but other servers cannot be told: {error}");
-                return Err(Error::Unavailable(text));
+                // Whoever is told to come back would write it twice.
+                return Err(Error::Uncertain(text));
             }
         }
         outcome

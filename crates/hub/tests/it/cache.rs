@@ -180,6 +180,20 @@ async fn a_write_through_one_server_is_read_through_all() {
     }
 }
 
+/// Clients repeat by themselves what they are told was not done.
+///
+/// proves: HUB-14
+#[tokio::test]
+async fn what_was_written_and_cannot_be_told_is_not_said_to_have_failed() {
+    let sites = Sites::new().await;
+    let site = sites.server(Arc::new(Alone));
+    sites.store.engine().close().await;
+    let made = site.apply(site.gizmo("a", json!({})), ApplyOptions::create()).await;
+    let error = made.expect_err("its own store is closed");
+    assert!(matches!(error, Error::Uncertain(_)), "{error:?}");
+    sites.centre.get("a").await;
+}
+
 /// proves: HUB-14
 #[tokio::test(start_paused = true)]
 async fn nothing_is_used_after_it_expired() {

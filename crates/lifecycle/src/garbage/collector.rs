@@ -116,8 +116,9 @@ impl Collector {
             return Ok(self.wait(place, waited, FIRST, None));
         }
         self.waits.end(place);
-        let owns_others = !self.graph.lock().owned_by(&meta.uid).is_empty()
-            || self.unread.naming(&meta.uid).is_some();
+        // In this order: what can be read again is in the graph before it is no longer here.
+        let owns_others = self.unread.naming(&meta.uid).is_some()
+            || !self.graph.lock().owned_by(&meta.uid).is_empty();
         match decide(&owners, owns_others) {
             Verdict::Keep => {}
             Verdict::Forget(lost) => {

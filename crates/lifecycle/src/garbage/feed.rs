@@ -133,7 +133,6 @@ impl Feed {
             // Nobody can say what it was: the watch begins anew, and it is gone.
             meta => meta.map_err(unreadable)?,
         };
-        self.read(object).map_err(unreadable)?;
         let link = |owner: &OwnerReference| Link {
             uid: owner.uid.clone(),
             place: place_of(&self.hub, kind, &meta.project, owner),
@@ -151,6 +150,8 @@ impl Feed {
         let place = Place { kind: kind.full_name().to_owned(), name };
         let stays = present && meta.deletion_timestamp.is_none();
         let touched = self.graph.lock().observe(place.clone(), observed);
+        // In this order: at every moment one of the two holds those that it names.
+        self.read(object).map_err(unreadable)?;
         for touched in touched {
             match stays && touched == place {
                 true => self.queue.add_within(touched, LOOK_WITHIN),

@@ -115,10 +115,9 @@ mod tests {
     use super::*;
     use crate::announce::{Announcements, Announcer};
     use crate::catalog::{CatalogParts, ServiceCatalog};
-    use crate::control::Sides;
-    use crate::names::ServiceName;
+    use crate::control::{Inbound, Sides};
     use crate::secrets::{CertificateBundle, SecretsProvider};
-    use crate::topology::MemoryTopology;
+    use crate::topology::{MemoryTopology, Service, TrafficSettings};
 
     /// Issues when it is first asked for somebody, and may not be hurried then.
     struct Issuing {
@@ -145,6 +144,7 @@ mod tests {
     struct World {
         groups: Arc<Groups>,
         secrets: Arc<Issuing>,
+        topology: Arc<MemoryTopology>,
         catalog: Arc<ServiceCatalog>,
     }
 
@@ -152,12 +152,13 @@ mod tests {
         fn new() -> Self {
             let groups = Arc::new(Groups::default());
             let secrets = Arc::new(Issuing { groups: groups.clone(), asked: Mutex::default() });
+            let topology = Arc::new(MemoryTopology::default());
             let catalog = ServiceCatalog::new(CatalogParts {
-                topology: Arc::new(MemoryTopology::default()),
+                topology: topology.clone(),
                 providers: Vec::new(),
                 secrets: secrets.clone(),
             });
-            Self { groups, secrets, catalog }
+            Self { groups, secrets, topology, catalog }
         }
 
         fn origin(&self) -> Origin<'_> {
@@ -165,10 +166,12 @@ mod tests {
         }
 
         fn join(&self, proxy: &str, id: u64) -> Arc<Group> {
+            self.join_at(proxy, id, Sides::outbound(([127, 0, 0, 1], 1).into()))
+        }
+
+        fn join_at(&self, proxy: &str, id: u64, sides: Sides) -> Arc<Group> {
             let name: ProxyName = proxy.parse().unwrap();
-            let service: ServiceName = name.service();
-            let sides = Some(Sides::outbound(([127, 0, 0, 1], 1).into()));
-            let key = GroupKey { service, name, sides };
+            let key = GroupKey { service: name.service(), name, sides: Some(sides) };
             self.groups.join(self.origin(), key, StreamId(id), &Arc::default())
         }
 
@@ -203,5 +206,31 @@ mod tests {
         assert!(is_left.into_iter().all(|(group, was)| Arc::ptr_eq(&group.snapshot(), was)));
         world.groups.rebuild(world.origin(), Instant::now());
         assert_eq!(world.asked(), asked + 1 + 99, "what is declared concerns everybody");
+    }
+
+    /// Proxies say where they listen, and may say something else each time that they come.
+    #[test]
+    fn whoever_comes_and_goes_leaves_nothing_behind() {
+        let world = World::new();
+        world.topology.put_service(Service {
+            name: "shop/web".parse().unwrap(),
+            ports: vec!["80".into()],
+            encrypted: true,
+            traffic: TrafficSettings::default(),
+            declared_s: 0,
+        });
+        let listening = |id: u16| {
+            let at = |port| ([127, 0, 0, 1], port).into();
+            let inbound = Inbound { port: None, listen: at(id), instance: at(1) };
+            let sides = Sides { inbound: vec![inbound], ..Sides::outbound(at(2)) };
+            world.join_at("web.shop", id.into(), sides)
+        };
+        let known = || world.groups.state.lock().prepared.as_ref().map_or(0, Prepared::known);
+        let stay: Vec<_> = (1..200).map(listening).collect();
+        assert!(stay.len() <= known());
+        for id in 1000..3000 {
+            world.groups.leave(&listening(id).key, StreamId(id.into()));
+        }
+        assert!(known() <= 2 * stay.len() + 2, "{}", known());
     }
 }

@@ -51,9 +51,14 @@ pub struct Prepared {
     pieces: HashMap<usize, Arc<Piece>>,
     clusters: ClusterCache,
     /// Proxies of one service take the traffic of others alike, whatever their own names are. Nothing is kept that no
-    /// snapshot has: they say where they listen.
+    /// snapshot has: they say where they listen, and come and go while nothing is declared differently.
     inbound: HashMap<(ServiceName, Inbound), Taking<Weak<Resource>>>,
+    /// With so many of them, those that no snapshot has are forgotten.
+    inbound_max: usize,
 }
+
+/// So few are not worth looking through.
+const INBOUND_MIN: usize = 64;
 
 /// What takes the traffic of others for one port.
 struct Taking<R> {
@@ -72,14 +77,27 @@ impl Prepared {
             None => (HashMap::new(), ClusterCache::new()),
         };
         let (plans, configs, pieces) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { declared, plans, configs, earlier, pieces, clusters, inbound: HashMap::new() }
+        let (inbound, inbound_max) = (HashMap::new(), INBOUND_MIN);
+        Self { declared, plans, configs, earlier, pieces, clusters, inbound, inbound_max }
     }
 
     /// Everything is built: what nobody has is forgotten.
     pub fn tidy(&mut self) {
         self.earlier.clear();
         self.clusters.retain(|_, (_, resource)| 1 < Arc::strong_count(resource));
+        self.tidy_inbound();
+    }
+
+    /// Listeners for the traffic of others.
+    #[cfg(test)]
+    pub fn known(&self) -> usize {
+        self.inbound.len()
+    }
+
+    /// Looked through again when there are twice as many, so that whoever comes pays for few of them.
+    fn tidy_inbound(&mut self) {
         self.inbound.retain(|_, taking| taking.shared().is_some());
+        self.inbound_max = INBOUND_MIN.max(2 * self.inbound.len());
     }
 
     pub fn build(&mut self, key: &GroupKey, origin: Origin<'_>) -> Snapshot {
@@ -196,6 +214,9 @@ impl Prepared {
         let cluster = envoy::local_cluster(*instance, port.as_ref(), plan.protocol);
         let (listener, cluster) = (Arc::new(listener), Arc::new(cluster));
         let (to_listener, to_cluster) = (Arc::downgrade(&listener), Arc::downgrade(&cluster));
+        if self.inbound_max <= self.inbound.len() {
+            self.tidy_inbound();
+        }
         self.inbound.insert(key, Taking { listener: to_listener, cluster: to_cluster });
         Some(Taking { listener, cluster })
     }

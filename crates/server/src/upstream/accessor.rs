@@ -34,7 +34,12 @@ impl Remote {
     }
 
     fn about<'a>(&'a self, name: &'a ObjectName) -> Question<'a> {
-        Question { kind: &self.kind, upstream: &self.address, name }
+        Question { kind: &self.kind, upstream: &self.address, name, writes: false }
+    }
+
+    /// The same where something is written, unless it is only tried.
+    fn about_writing<'a>(&'a self, name: &'a ObjectName, dry_run: bool) -> Question<'a> {
+        Question { writes: !dry_run, ..self.about(name) }
     }
 
     fn found(&self, resource: Option<wire::Resource>) -> Result<Encoded, Error> {
@@ -87,7 +92,7 @@ impl Remote {
         options: &ApplyOptions,
     ) -> Result<Applied<Encoded>, Error> {
         let request = requests::apply(&self.kind, &given, mode, options);
-        let question = self.about(name);
+        let question = self.about_writing(name, options.dry_run);
         let answer = self
             .link
             .ask(&question, request, |mut hub, request| async move { hub.apply(request).await });
@@ -199,7 +204,7 @@ impl Accessor for Remote {
     async fn delete(&self, options: DeleteOptions) -> Result<Deleted, Error> {
         self.check(!options.guards.is_empty() || options.batch.is_some(), Part::Main)?;
         let request = requests::delete(&self.kind, &options);
-        let question = self.about(&options.name);
+        let question = self.about_writing(&options.name, options.dry_run);
         let answer = self
             .link
             .ask(&question, request, |mut hub, request| async move { hub.delete(request).await });

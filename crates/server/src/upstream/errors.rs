@@ -16,6 +16,8 @@ pub struct Question<'a> {
     pub upstream: &'a str,
     /// Which object, as far as the question was about one.
     pub name: &'a ObjectName,
+    /// Whether something is to be written there.
+    pub writes: bool,
 }
 
 /// The error of an answer; `None` when it is none of the hub, but of the way to it.
@@ -30,6 +32,14 @@ impl Question<'_> {
     pub fn away(&self, cause: impl ToString) -> Error {
         let kind = self.kind.plural().to_owned();
         Error::Away { kind, upstream: self.upstream.to_owned(), cause: cause.to_string() }
+    }
+
+    /// The upstream was asked and did not answer. What was to be written there may be.
+    pub fn unanswered(&self, cause: impl ToString) -> Error {
+        match self.writes {
+            true => Error::Uncertain(format!("{}: {}", self.upstream, cause.to_string())),
+            false => self.away(cause),
+        }
     }
 
     fn error(&self, reason: &str, message: &str, details: &ErrorDetails) -> Error {
@@ -160,7 +170,7 @@ mod tests {
         let scheme = Scheme::builtin().expect("our own kinds");
         let kind = scheme.resolve("", "MachineClass").expect("a kind");
         let name = ObjectName::new("shop", "small");
-        let question = Question { kind: &kind, upstream: "http://u:1", name: &name };
+        let question = Question { kind: &kind, upstream: "http://u:1", name: &name, writes: true };
         let back = answered(&question, &to_status(error)).expect("an answer of the hub");
         assert_eq!(format!("{back:?}"), format!("{error:?}"));
     }
@@ -212,7 +222,7 @@ mod tests {
         let scheme = Scheme::builtin().expect("our own kinds");
         let kind = scheme.resolve("", "MachineClass").expect("a kind");
         let name = ObjectName::new("shop", "small");
-        let question = Question { kind: &kind, upstream: "http://u:1", name: &name };
+        let question = Question { kind: &kind, upstream: "http://u:1", name: &name, writes: true };
         let retry_after = Duration::from_secs(7);
         let errors = [
             Error::Forbidden("no".into()),

@@ -5,9 +5,10 @@ use orrery_client::Endpoint;
 use orrery_hub::Error;
 use orrery_proto::hub::v1::hub_client::HubClient;
 use parking_lot::Mutex;
+use std::error::Error as _;
 use std::time::Duration;
 use tonic::transport::Channel;
-use tonic::{Code, Request, Response, Status};
+use tonic::{Code, ConnectError, Request, Response, Status};
 
 /// How long an upstream has to answer one question; that it is there is known sooner.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -65,7 +66,7 @@ impl Link {
             Ok(answer) => answer.map(Response::into_inner),
             Err(_) => {
                 let seconds = ANSWER_TIMEOUT.as_secs();
-                Err(question.away(format!("it did not answer within {seconds} s")))
+                Err(question.unanswered(format!("it did not answer within {seconds} s")))
             }
         }
     }
@@ -97,7 +98,12 @@ impl Link {
                     "it does not know this server ({why}); see --upstream-certificate and --upstream-token-file"
                 ))
             }
-            _ => question.away(cause(self.endpoint().failed(status))),
+            _ => match self.endpoint().failed(status) {
+                lost @ orrery_client::Error::ConnectionLost { .. } if !was_not_sent(status) => {
+                    question.unanswered(cause(lost))
+                }
+                error => question.away(cause(error)),
+            },
         }
     }
 
@@ -135,6 +141,18 @@ impl Link {
         let client = state.client.get_or_insert(made).clone();
         Ok((proven, endpoint, client))
     }
+}
+
+/// Whether the question certainly never reached the upstream.
+fn was_not_sent(status: &Status) -> bool {
+    let mut cause = status.source();
+    while let Some(error) = cause {
+        if error.is::<ConnectError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// Why there was no answer, for one who knows already whose answer that is.

@@ -99,7 +99,7 @@ impl Servers {
 
 /// What the upstream said to the other server, or that the other server said nothing.
 fn missed(kind: &Kind, name: &ObjectName, status: &Status) -> Missed {
-    let question = Question { kind, upstream: "another server", name };
+    let question = Question { kind, upstream: "another server", name, writes: false };
     match answered(&question, status) {
         Some(
             error @ (Error::NotFound { .. }

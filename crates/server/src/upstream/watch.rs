@@ -153,6 +153,7 @@ impl Watch {
     }
 
     fn question(&self) -> Question<'_> {
-        Question { kind: &self.kind, upstream: &self.address, name: &self.place }
+        let (kind, upstream) = (&self.kind, &self.address);
+        Question { kind, upstream, name: &self.place, writes: false }
     }
 }

@@ -38,6 +38,10 @@ impl Request {
     pub fn bytes(&self) -> usize {
         self.ops.iter().map(Op::bytes).sum()
     }
+
+    fn writes(&self) -> bool {
+        self.ops.iter().any(Op::writes)
+    }
 }
 
 pub(super) struct Committer {
@@ -81,16 +85,12 @@ impl Committer {
 
     fn serve(&mut self, group: Vec<Request>) {
         let before = self.head;
-        let outcome = match self.shared.failure.get() {
-            Some(reason) => Err(Error::Unavailable { reason: Arc::clone(reason) }),
+        let answers = match self.shared.failure.get() {
+            Some(reason) => vec![Err(unavailable(reason)); group.len()],
             None => self.commit(&group),
         };
         wakes::together(Work::Answers, || {
-            for (at, request) in group.into_iter().enumerate() {
-                let answer = match &outcome {
-                    Ok(answers) => answers[at].clone(),
-                    Err(error) => Err(error.clone()),
-                };
+            for (request, answer) in group.into_iter().zip(answers) {
                 // A caller that went away no longer wants to know.
                 let _ = request.answer.send(answer);
             }
@@ -108,25 +108,27 @@ impl Committer {
         }
     }
 
-    /// Commits a group; on success the answer to each. A conflict is answered only with the group
-    /// too, because it may be with a commit of the same group that is not durable before.
-    fn commit(&mut self, group: &[Request]) -> Result<Vec<Result<Revision, Error>>, Error> {
+    /// Commits a group; the answer to each. A conflict is answered only with the group too, because it may be with a
+    /// commit of the same group that is not durable before.
+    fn commit(&mut self, group: &[Request]) -> Vec<Answer> {
         let known = self.shared.heads.read();
         let mut draft = Draft::new(&known, self.head, self.sum);
-        let answers = group.iter().map(|request| draft.add(&request.ops)).collect();
+        let answers: Vec<Answer> = group.iter().map(|request| draft.add(&request.ops)).collect();
         let Draft { batches, row, head, sum, heads, .. } = draft;
         drop(known);
         if batches.is_empty() {
-            return Ok(answers);
+            return answers;
         }
         if self.ahead.is_short(group.len(), group.iter().map(Request::bytes).sum()) {
             let _nobody_writes = self.tables.writing();
             self.ahead.fill();
         }
-        self.write(row.finish(head, sum), head, sum)?;
+        if let Err(reason) = self.write(row.finish(head, sum), head, sum) {
+            return group.iter().zip(&answers).map(|each| Err(failed(each, &reason))).collect();
+        }
         count(&self.shared.counters.commits, batches.len());
         self.know(heads, batches);
-        Ok(answers)
+        answers
     }
 
     /// Keys stand where the group has left them. Nobody looks before it is published: who has read what a commit
@@ -142,7 +144,8 @@ impl Committer {
         self.shared.feed.publish(batches);
     }
 
-    fn write(&mut self, row: Vec<u8>, head: Revision, sum: Sum) -> Result<(), Error> {
+    /// The error says why nothing more is written.
+    fn write(&mut self, row: Vec<u8>, head: Revision, sum: Sum) -> Result<(), Arc<str>> {
         let mut write = self.tables.batch();
         write.insert(&self.tables.commits, format::revision_key(head), row);
         let written = write.durability(Some(PersistMode::SyncData)).commit();
@@ -154,20 +157,33 @@ impl Committer {
             } else {
                 describe("write to the disk", &error)
             };
-            // The disk may have it or not: whoever opens the store again finds out.
-            let reason = self.stop(&cause).to_string();
-            return Err(Error::Uncertain { reason });
+            return Err(self.stop(&cause));
         }
         (self.head, self.sum) = (head, sum);
         Ok(())
     }
 
     /// Takes no more writes: what the disk holds now is not known until it was opened again.
-    fn stop(&mut self, cause: &str) -> Error {
+    fn stop(&mut self, cause: &str) -> Arc<str> {
         tracing::error!(cause, "the store takes no more writes until it is opened again");
         let reason = || format!("{cause}; restart when the disk is in order").into();
-        let reason = self.shared.failure.get_or_init(reason);
-        Error::Unavailable { reason: Arc::clone(reason) }
+        Arc::clone(self.shared.failure.get_or_init(reason))
+    }
+}
+
+type Answer = Result<Revision, Error>;
+
+fn unavailable(reason: &Arc<str>) -> Error {
+    Error::Unavailable { reason: Arc::clone(reason) }
+}
+
+/// What whoever was in a group is told that could not be written. The disk may have the group or not: whoever opens the
+/// store again finds out. It has nothing of those that write nothing, or were refused.
+fn failed((request, answer): (&Request, &Answer), reason: &Arc<str>) -> Error {
+    let error = unavailable(reason);
+    match answer {
+        Ok(_) if request.writes() => Error::Uncertain { reason: error.to_string() },
+        Ok(_) | Err(_) => error,
     }
 }
 

@@ -182,7 +182,7 @@ impl Client {
             let refused =
                 unwelcome.is_some() && UNCONNECTED <= now.saturating_duration_since(began);
             if !again || nobody_is_there || refused || deadline <= now + PAUSE {
-                return Err(unwelcome.unwrap_or(refusal));
+                return Err(told(refusal, unwelcome, again));
             }
             sleep(PAUSE).await;
         }
@@ -250,6 +250,12 @@ impl Client {
             sleep(PAUSE).await;
         }
     }
+}
+
+/// Why there is no answer, of what the last attempt met and what a member said of our certificate before. Whoever must
+/// not ask again hears of the last: that one may have been heard, though an earlier one was not.
+fn told(last: Refusal, unwelcome: Option<Refusal>, again: bool) -> Refusal {
+    unwelcome.filter(|_| again).unwrap_or(last)
 }
 
 /// Attempts in a row that did not get as far as a connection.
@@ -402,4 +408,20 @@ fn no_answer() -> Error {
 
 fn closed() -> Error {
     Error::unavailable("the engine is closed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_have_been_heard_is_not_hidden_by_what_was_not() {
+        let mut alert = Status::unavailable("received fatal alert: BadCertificate");
+        alert.set_source(Arc::new(ConnectError("refused".into())));
+        let [unwelcome, cut] = [alert, Status::unavailable("cut")].map(Refusal::Etcd);
+        assert!(unwelcome.was_not_sent() && unwelcome.is_certificate_refused());
+        let sent = |again| !told(cut.clone(), Some(unwelcome.clone()), again).was_not_sent();
+        assert!(sent(false), "it must not be repeated: it may have been done");
+        assert!(!sent(true), "that is what somebody can mend");
+    }
 }

@@ -30,7 +30,11 @@ pub(super) async fn commit(
         success: writes(keys, ops, lease),
         failure: ops.iter().map(|op| read(keys.entry(op.key()))).collect(),
     };
-    let answer = send(client, transaction, Repeat::Unsafe).await.map_err(uncertain)?;
+    // What only looks can do nothing twice.
+    let answer = match ops.iter().any(Op::writes) {
+        true => send(client, transaction, Repeat::Unsafe).await.map_err(uncertain)?,
+        false => send(client, transaction, Repeat::Safe).await?,
+    };
     if answer.succeeded {
         let revision = answer.header.map(|header| keys::revision(header.revision));
         return revision.ok_or_else(|| broken("an answer without header"));

@@ -77,6 +77,26 @@ async fn commit(engine: &dyn Engine, writer: usize, number: u32) -> Result<Revis
     engine.commit(ops).await
 }
 
+/// Those whose commits write nothing. They are answered with those of the writers.
+pub const IDLERS: usize = 8;
+
+/// Half of them look only, the others are refused, until it is for another reason.
+async fn idle(engine: Arc<Embedded>, idler: usize) -> String {
+    let key = "idle";
+    let made = engine.commit(vec![Op::create(key, "v")]).await;
+    assert!(matches!(made, Ok(_) | Err(Error::Conflict { .. })), "{made:?}");
+    let op = || match idler % 2 {
+        0 => Op::check(key, Expect::Present),
+        _ => Op::create(key, "w"),
+    };
+    loop {
+        match engine.commit(vec![op()]).await {
+            Ok(_) | Err(Error::Conflict { .. }) => {}
+            Err(error) => return error.to_string(),
+        }
+    }
+}
+
 /// The child: works until it is killed, or until commits fail; then it says why each did, waits for the
 /// parent to speak, and tries once more. Run by itself it works for a moment only.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -93,7 +113,10 @@ async fn child() {
     let engine = open(Path::new(&directory)).await;
     let acknowledge = |writer: usize, number: u32| say(&format!("acknowledged {writer} {number}"));
     let writers = (0..WRITERS).map(|writer| work(Arc::clone(&engine), writer, acknowledge));
-    let failures = futures::future::join_all(writers).await;
+    let idlers = (0..IDLERS).map(|idler| idle(Arc::clone(&engine), idler));
+    let (failures, idle) =
+        futures::join!(futures::future::join_all(writers), futures::future::join_all(idlers),);
+    idle.iter().for_each(|failure| say(&format!("idle {failure}")));
     failures.iter().for_each(|failure| say(&format!("failed {failure}")));
     say(&format!(
         "health {}",

@@ -152,6 +152,20 @@ async fn of_a_commit_on_its_way_nobody_knows_what_becomes() {
     assert_eq!(another.get("late").await, Ok(None), "it was not sent");
 }
 
+/// Nothing is done by what only looks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_what_writes_nothing_the_outcome_is_known() {
+    let cluster = Cluster::start(1);
+    let request_timeout = Duration::from_secs(1);
+    let engine = open(EtcdOptions { request_timeout, ..cluster.options("r/") }).await;
+    engine.commit(vec![Op::create("a", "v")]).await.expect("it is connected");
+    cluster.freeze(0);
+    let error = engine.commit(vec![Op::check("a", Expect::Present)]).await.expect_err("nobody");
+    assert!(matches!(error, Error::Unreachable { .. }), "{error:?}");
+    let error = engine.commit(vec![Op::create("b", "v")]).await.expect_err("nobody answers");
+    assert!(matches!(error, Error::Uncertain { .. }), "{error:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_there_is_said_clearly() {
     let mut cluster = Cluster::start(1);

@@ -3,7 +3,7 @@
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use crate::{
-    crash::{Acknowledged, WRITERS, Working, verify},
+    crash::{Acknowledged, IDLERS, WRITERS, Working, verify},
     disk::{Disk, Fault, Mounted},
 };
 
@@ -93,6 +93,7 @@ async fn check(fault: Fault, reason: &str) {
             return rest.trim().to_owned();
         }
     };
+    let idle: Vec<String> = (0..IDLERS).map(|_| heard(&mut working, "idle")).collect();
     let failed: Vec<String> = (0..WRITERS).map(|_| heard(&mut working, "failed")).collect();
     let health = heard(&mut working, "health");
     assert!(health.starts_with("the store takes no writes: "), "{health}");
@@ -103,6 +104,7 @@ async fn check(fault: Fault, reason: &str) {
         let why = failed.strip_prefix(UNKNOWN).unwrap_or(failed);
         assert_eq!(why, health, "whoever asks is told the same");
     }
+    assert_eq!(idle, vec![health.clone(); IDLERS], "nothing was to be done for them");
     // Nothing is on its way while the last commit is noted.
     let is_on_its_way = !health.contains("cannot note the last commit");
     assert!(!is_on_its_way || known.contains(&false), "{failed:?}");

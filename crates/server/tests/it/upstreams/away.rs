@@ -4,7 +4,11 @@ use crate::support::{PATIENCE, World};
 use orrery_hub::Revision;
 use orrery_testkit::world::World as Server;
 use serde_json::Value;
+use std::net::SocketAddr;
 use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 /// Waits until a site has heard of everything up to a revision of the centre.
 async fn until_heard(site: &World, wanted: Revision) {
@@ -80,4 +84,76 @@ async fn what_is_kept_outlives_a_centre_until_it_expires() {
     centre.stop().await;
     assert_eq!(super::note_of(&keeps.get(&at("small")).await.expect(200)), "one");
     forgets.get(&at("small")).await.expect(503);
+}
+
+/// How far answers come on the way from a centre.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Open,
+    /// They are lost.
+    Silent,
+    Cut,
+}
+
+/// Passes on what is said to a centre, and what comes back as long as it is let.
+async fn relay(centre: SocketAddr) -> (String, watch::Sender<Way>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let way = watch::Sender::new(Way::Open);
+    let seen = way.clone();
+    tokio::spawn(async move {
+        while let Ok((here, _)) = listener.accept().await {
+            let there = TcpStream::connect(centre).await.expect("the centre is there");
+            tokio::spawn(pass(here, there, seen.subscribe()));
+        }
+    });
+    (url, way)
+}
+
+async fn pass(here: TcpStream, there: TcpStream, mut way: watch::Receiver<Way>) {
+    let (mut asked, mut answered) = (here.into_split(), there.into_split());
+    let mut until_cut = way.clone();
+    let back = async {
+        let mut piece = [0; 4096];
+        while let Ok(read @ 1..) = answered.0.read(&mut piece).await {
+            let open = *way.borrow_and_update() == Way::Open;
+            if open && asked.1.write_all(&piece[..read]).await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        _ = tokio::io::copy(&mut asked.0, &mut answered.1) => {}
+        () = back => {}
+        _ = until_cut.wait_for(|way| *way == Way::Cut) => {}
+    }
+}
+
+/// Clients repeat by themselves what they are told was not done.
+///
+/// proves: HUB-06
+#[tokio::test]
+async fn what_a_centre_may_have_done_is_not_said_to_have_failed() {
+    let centre = World::start().await;
+    let (url, way) = relay(centre.address.parse().expect("an address")).await;
+    let mut operations = mk_operations(&url, &["MachineClass"]);
+    operations.upstreams.cache = None;
+    let site = World::operated(<_>::default(), operations).await;
+    site.post(CLASSES, &class("heard", "")).await.expect(201);
+    way.send_replace(Way::Silent);
+    let lost = class("lost", "");
+    let post = site.post(CLASSES, &lost);
+    let cutting = async {
+        while centre.get(&at("lost")).await.code != 200 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        way.send_replace(Way::Cut);
+    };
+    let (answer, ()) = tokio::join!(post, cutting);
+    assert_eq!((answer.code.as_u16(), answer.headers.get("retry-after")), (504, None));
+    assert_eq!(answer.expect(504)["reason"], "Timeout");
+    // What only asks may be asked again.
+    let read = site.get(&at("lost")).await;
+    assert_eq!(read.code, 503);
+    assert!(read.headers.contains_key("retry-after"));
 }
