@@ -29,16 +29,21 @@ pub fn apply(
     if !disputed.is_empty() && !force {
         return Err(disputed.iter().flat_map(|(entry, fields)| conflicts(entry, fields)).collect());
     }
-    let taken = disputed.iter().fold(FieldSet::default(), |all, (_, fields)| all.union(fields));
-    managers.take(&taken, Some(manager));
+    for (_, fields) in &disputed {
+        managers.take(fields, Some(manager));
+    }
 
     let last = managers.get(manager).map(|entry| entry.fields.clone()).unwrap_or_default();
     managers.set(manager, kind.api_version(), fields);
+    if managers == before {
+        // Most applies change what fields hold, and not whose they are: nothing goes, and the record stays.
+        return Ok(next);
+    }
     let everyone = managers.entries.iter().map(|entry| &entry.fields);
     let claimed = everyone.fold(FieldSet::default(), |all, fields| all.union(fields));
     prune::prune(kind.schema(), next.message_mut(), &last, &claimed);
     managers.tidy(&next);
-    managers.write_unless(&before, &mut next);
+    managers.write(&mut next);
     Ok(next)
 }
 
@@ -49,6 +54,9 @@ fn disputed(
     live: &Object,
     next: &Object,
 ) -> Vec<(Entry, FieldSet)> {
+    if managers.others(manager).next().is_none() {
+        return Vec::new();
+    }
     let changed = walk::changed(live, next);
     let dispute = |entry: &Entry| {
         // A declared branch of a choice takes the other branch away, whoever holds it.

@@ -170,13 +170,6 @@ impl Managers {
         }
     }
 
-    /// Most writes change what fields hold, and not whose they are: the record is left as it is then.
-    pub(super) fn write_unless(&self, before: &Self, object: &mut Object) {
-        if self != before {
-            self.write(object);
-        }
-    }
-
     pub(super) fn write(&self, object: &mut Object) {
         let entries: Vec<ManagedFieldsEntry> = self.entries.iter().map(record).collect();
         object.set_managed_fields(&entries);
