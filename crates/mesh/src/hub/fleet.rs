@@ -147,9 +147,15 @@ pub fn sidecars(mesh: &Mesh, name: &ObjectName, service: &MeshService) -> Option
     let copies = instances.indexed(&workload_of(name, service));
     let wanted: BTreeSet<&str> = copies.iter().map(|(_, copy)| node_of(copy)).collect();
     let there = instances.indexed(&sidecars_of(name));
-    let there = there.iter().filter(|(_, copy)| certainty(copy) == Certainty::Runs);
-    let ready = there.filter(|(_, copy)| wanted.contains(node_of(copy))).count();
-    Some(Sidecars { ready, wanted: wanted.len(), obstacle: mesh.sidecars.obstacle(name) })
+    let there = there.iter().filter(|(_, copy)| wanted.contains(node_of(copy)));
+    let (ready, others): (Vec<_>, Vec<_>) =
+        there.partition(|(_, copy)| certainty(copy) == Certainty::Runs);
+    let said = others.iter().find_map(|(_, copy)| {
+        let message = &copy.status.as_ref()?.message;
+        (!message.is_empty()).then(|| format!("node {}: {message}", node_of(copy)))
+    });
+    let obstacle = mesh.sidecars.obstacle(name);
+    Some(Sidecars { ready: ready.len(), wanted: wanted.len(), said, obstacle })
 }
 
 /// The key of the copies of its sidecars.

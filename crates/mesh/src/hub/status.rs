@@ -14,6 +14,8 @@ use prost_types::Timestamp;
 pub struct Sidecars {
     pub ready: usize,
     pub wanted: usize,
+    /// What one says that does not take traffic.
+    pub said: Option<String>,
     pub obstacle: Option<Obstacle>,
 }
 
@@ -63,7 +65,7 @@ pub fn of_service(service: &MeshService, known: &Known<'_>, now: Timestamp) -> M
 const SIDECARS_READY: &str = "SidecarsReady";
 
 fn of_sidecars(sidecars: &Sidecars) -> Condition {
-    let count = format!("{} of {} sidecars take traffic", sidecars.ready, sidecars.wanted);
+    let count = sidecars.count();
     match &sidecars.obstacle {
         Some(obstacle) => {
             condition(SIDECARS_READY, false, obstacle.reason, obstacle.message.clone())
@@ -76,6 +78,15 @@ fn of_sidecars(sidecars: &Sidecars) -> Condition {
 impl Sidecars {
     fn are_missing(&self) -> bool {
         self.ready < self.wanted
+    }
+
+    /// How many there are, and why not more.
+    fn count(&self) -> String {
+        let count = format!("{} of {} sidecars take traffic", self.ready, self.wanted);
+        match &self.said {
+            Some(said) => format!("{count}; {said}"),
+            None => count,
+        }
     }
 }
 
@@ -94,8 +105,7 @@ fn judge(
     let workload = spec.and_then(|spec| spec.workload.as_deref()).filter(|_| sidecars.is_none());
     let starting = sidecars.filter(|sidecars| sidecars.are_missing());
     if let (Some(starting), [], 0) = (starting, known.findings, known.endpoints) {
-        let text = format!("{} of {} sidecars take traffic", starting.ready, starting.wanted);
-        return ("Waiting", "SidecarsStarting", text);
+        return ("Waiting", "SidecarsStarting", starting.count());
     }
     match (known.findings, known.endpoints, workload) {
         ([], _, None) if !has_ports => (
@@ -250,13 +260,15 @@ mod tests {
         obstacle: Option<Obstacle>,
         (state, reason): (&str, &str),
     ) {
-        let sidecars = Some(Sidecars { ready, wanted, obstacle });
+        let said = (ready < wanted).then(|| "node a: it ended with 127".to_owned());
+        let sidecars = Some(Sidecars { ready, wanted, said, obstacle });
         let known = Known { endpoints: ready * ports, sidecars, ..Known::default() };
         let status = of_service(&mk_service(ports, Some("shop")), &known, Timestamp::default());
         assert_eq!((status.state.as_str(), status.reason.as_str()), (state, reason));
         assert_eq!(status.sidecars, format!("{ready}/{wanted}"));
         let said = &status.conditions[2];
         assert_eq!(said.r#type, SIDECARS_READY);
+        assert_eq!(said.message.ends_with("; node a: it ended with 127"), ready < wanted);
         let good = ready == wanted && state != "Incomplete";
         assert_eq!(said.status, if good { "True" } else { "False" });
         let service = MeshService { status: Some(status), ..mk_service(ports, None) };

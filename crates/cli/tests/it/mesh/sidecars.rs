@@ -260,6 +260,29 @@ print(u.urlopen(u.Request('http://127.0.0.1:15001/', headers={'Host': 'books'}))
     });
 }
 
+#[test]
+fn a_node_without_an_envoy_says_so() {
+    let home = Home::new();
+    let (_server, url) = home.server("data", &[]);
+    let at = ["--server", url.as_str()];
+    let mut command = home.command(ORRERY);
+    command.env("PATH", "/usr/bin:/bin").args(["agent", "--name", "bare", "--stop-workloads"]);
+    command.args(at).arg("--data-dir").arg(home.path("agent")).stderr(Stdio::null());
+    let _agent = Asked(Process(command.spawn().expect("start an agent")));
+    let on_bare = json!({"placement": {"nodes": ["bare"]}});
+    let web = workload("web", "import time; time.sleep(3600)", &json!({}), &on_bare);
+    apply(
+        &home,
+        "all.yaml",
+        &at,
+        &[PROJECT.to_owned(), service("web", "{sidecar: {}}"), web].concat(),
+    );
+    let shown = Shown { home: &home, at: &at };
+    shown.says("web", "Starting", "0 of 1 sidecars take traffic; node bare: ");
+    shown.says("web", "Starting", "127");
+    shown.row("web", &["Waiting", "0", "0", "0/1"]);
+}
+
 /// proves: MSH-03
 #[test]
 fn without_an_authority_sidecars_say_what_to_do() {
