@@ -36,6 +36,8 @@ pub struct AgentConfig {
     pub volumes: Option<Arc<dyn HostVolumes>>,
     /// Address under which others reach what runs here; where the connection comes from when absent.
     pub address: Option<std::net::IpAddr>,
+    /// Where its server is, as a URL; programs are told in ORRERY_SERVER. Empty says nothing.
+    pub server: String,
 }
 
 impl AgentConfig {
@@ -59,6 +61,7 @@ impl AgentConfig {
             labels: BTreeMap::new(),
             volumes: None,
             address: None,
+            server: String::new(),
         }
     }
 }

@@ -6,7 +6,8 @@ use orrery_hub::{Clock, Error, Hub};
 use orrery_mesh::control::Options;
 use orrery_mesh::grpc::{AggregatedService, EndpointService};
 use orrery_mesh::hub::{
-    HubBindings, IssuedCertificate, Issuer, KubernetesSource, Mesh, MeshOptions,
+    HubBindings, IssuedCertificate, Issuer, KubernetesSource, Mesh, MeshOptions, SidecarIssuer,
+    SidecarTrust,
 };
 use orrery_mesh::kubernetes::Client;
 use orrery_mesh::names::ProxyName;
@@ -24,6 +25,10 @@ use tokio_util::sync::CancellationToken;
 
 /// How long the certificate of a proxy is good for. Short, because they renew themselves.
 const LIFETIME: Duration = Duration::from_secs(24 * 3600);
+
+/// The same for what a sidecar shows to the servers: with the next one it starts anew, so that is seldom. Whoever is
+/// disabled is refused by name, however long this is good for.
+const SIDECAR_LIFETIME: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// What a server is told about its mesh.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +57,8 @@ pub enum MeshError {
 
 /// The settings, read and checked.
 pub struct Prepared {
+    /// What the SPIFFE ids of servers begin with, where connections are encrypted.
+    servers: Option<String>,
     trust_domain: Option<TrustDomain>,
     authority: Option<Arc<Authority>>,
     clusters: Vec<(String, Client)>,
@@ -71,8 +78,10 @@ impl Prepared {
         let authority = settings.authority.map(|(file, key)| authority(file, key)).transpose()?;
         let of_authority = authority.as_ref().map(|authority| authority.trust_domain().clone());
         let own = tls.and_then(|tls| tls.identity().spiffe.as_ref()).map(SpiffeId::trust_domain);
+        let servers = own.map(|domain| format!("spiffe://{domain}/{}/", Role::Server));
+        let servers = tls.map(|_| servers.unwrap_or_default());
         let trust_domain = own.cloned().or(of_authority);
-        Ok(Self { trust_domain, authority: authority.map(Arc::new), clusters, azure })
+        Ok(Self { servers, trust_domain, authority: authority.map(Arc::new), clusters, azure })
     }
 
     /// Starts the mesh of the server with this id.
@@ -85,7 +94,8 @@ impl Prepared {
     ) -> Result<Arc<Mesh>, Error> {
         let issuer = self.issuer(hub, authorities, tasks);
         let control = Options { trust_domain: self.trust_domain.clone(), ..Options::default() };
-        let mut options = MeshOptions { control, issuer, ..MeshOptions::default() };
+        let sidecars = self.sidecars(authorities, tasks);
+        let mut options = MeshOptions { control, issuer, sidecars, ..MeshOptions::default() };
         self.follow_clusters(hub, &mut options, tasks);
         self.follow_azure(hub, &mut options, tasks)?;
         Mesh::spawn(hub, server, options, tasks)
@@ -106,6 +116,16 @@ impl Prepared {
         let following = tell(authorities.clone(), rotated.clone(), tasks.stop_token());
         tasks.spawn("mesh-authority", OnEnd::StopAll, never_fails(following));
         Some(Arc::new(StoredIssuer { authorities: authorities.clone(), rotated }))
+    }
+
+    /// Sidecars show to servers what the servers' own authority signed, whoever signs what they show to each other.
+    fn sidecars(&self, authorities: &Authorities, tasks: &mut Tasks) -> SidecarTrust {
+        let Some(servers) = self.servers.clone() else { return SidecarTrust::Plain };
+        let rotated = Arc::new(Notify::new());
+        let following = tell(authorities.clone(), rotated.clone(), tasks.stop_token());
+        tasks.spawn("mesh-sidecar-authority", OnEnd::StopAll, never_fails(following));
+        let issuer = Arc::new(SidecarAuthority { authorities: authorities.clone(), rotated });
+        SidecarTrust::Proven { issuer, servers }
     }
 
     fn follow_clusters(&self, hub: &Hub, options: &mut MeshOptions, tasks: &mut Tasks) {
@@ -206,7 +226,7 @@ impl Issuer for AuthorityIssuer {
     fn issue(&self, proxy: &ProxyName) -> Result<IssuedCertificate, String> {
         let seconds = u64::try_from(self.clock.now().seconds).unwrap_or_default();
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-        issue(&self.authority, self.authority.certificate_pem(), proxy, now)
+        issue(&self.authority, self.authority.certificate_pem(), proxy, now, LIFETIME)
     }
 }
 
@@ -221,11 +241,35 @@ impl Issuer for StoredIssuer {
     fn issue(&self, proxy: &ProxyName) -> Result<IssuedCertificate, String> {
         let current = self.authorities.signer().map_err(|problem| problem.to_string())?;
         let authority = current.authority().map_err(|problem| problem.to_string())?;
-        issue(authority, current.roots_pem(), proxy, self.authorities.now())
+        issue(authority, current.roots_pem(), proxy, self.authorities.now(), LIFETIME)
     }
 
     fn rotated(&self) -> Option<Arc<Notify>> {
         Some(self.rotated.clone())
+    }
+}
+
+/// Issues what sidecars show to the servers.
+struct SidecarAuthority {
+    authorities: Authorities,
+    rotated: Arc<Notify>,
+}
+
+impl SidecarIssuer for SidecarAuthority {
+    fn roots(&self) -> Result<String, String> {
+        let current = self.authorities.signer().map_err(|problem| problem.to_string())?;
+        Ok(current.roots_pem().to_owned())
+    }
+
+    fn issue(&self, proxy: &ProxyName) -> Result<IssuedCertificate, String> {
+        let current = self.authorities.signer().map_err(|problem| problem.to_string())?;
+        let authority = current.authority().map_err(|problem| problem.to_string())?;
+        let (roots, now) = (current.roots_pem(), self.authorities.now());
+        issue(authority, roots, proxy, now, SIDECAR_LIFETIME)
+    }
+
+    fn rotated(&self) -> Arc<Notify> {
+        self.rotated.clone()
     }
 }
 
@@ -234,9 +278,10 @@ fn issue(
     roots: &str,
     proxy: &ProxyName,
     now: SystemTime,
+    lifetime: Duration,
 ) -> Result<IssuedCertificate, String> {
     let request = IssueRequest::new(Role::Proxy, proxy.as_str());
-    let issued = authority.issue(&request, Validity::starting(now, LIFETIME));
+    let issued = authority.issue(&request, Validity::starting(now, lifetime));
     let issued = issued.map_err(|error| error.to_string())?;
     let lifetime = issued.identity().not_after.duration_since(now);
     let lifetime = lifetime.map_err(|_| "the authority's own certificate has ended")?;

@@ -28,7 +28,7 @@ use crate::model::InstanceId;
 use crate::plan::{Timing, plan};
 use crate::report::Reporter;
 use crate::runtime::podman::PodmanRuntime;
-use crate::runtime::process::ProcessRuntime;
+use crate::runtime::process::{NodeNames, ProcessRuntime};
 use crate::runtime::{Runtime, Runtimes};
 use crate::volumes::Volumes;
 use crate::{Error, disk, lock};
@@ -342,7 +342,8 @@ impl Agent {
 
 fn runtimes(config: &AgentConfig, instances: PathBuf) -> Arc<dyn Runtime> {
     let name = || config.name.clone();
-    let process = ProcessRuntime::new(instances.clone(), name(), config.supervisor.clone());
+    let of_node = NodeNames { node: name(), server: config.server.clone() };
+    let process = ProcessRuntime::new(instances.clone(), of_node, config.supervisor.clone());
     let run_dir = config.run_dir.clone();
     let (podman, supervisor) = (config.podman.clone(), config.supervisor.clone());
     let podman = PodmanRuntime::new(instances, name(), podman, run_dir, supervisor);

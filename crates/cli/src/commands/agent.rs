@@ -54,12 +54,13 @@ pub fn config(name: &str, folder: PathBuf, on_stop: OnStop) -> anyhow::Result<Ag
 
 /// An agent and its connection; it ends after `stop` was cancelled.
 pub fn start(
-    config: AgentConfig,
+    mut config: AgentConfig,
     linked: Linked,
     stop: CancellationToken,
 ) -> impl Future<Output = anyhow::Result<()>> + use<> {
     let (to_server, to_server_rx) = mpsc::channel(MESSAGES_MAX);
     let (from_server_tx, from_server) = mpsc::channel(MESSAGES_MAX);
+    config.server = linked.endpoint.server();
     let hello = orrery_agent::hello(&config);
     let link = Link {
         transport: linked.endpoint,

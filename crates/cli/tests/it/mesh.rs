@@ -3,6 +3,7 @@ mod authority;
 mod beside;
 mod grpc;
 mod restart;
+mod sidecars;
 
 use crate::harness::{Asked, Home, ORRERY, Process, until};
 use crate::tls::{authority, identity};

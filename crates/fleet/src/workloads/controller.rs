@@ -17,7 +17,7 @@ use orrery_proto::meta::v1::ObjectMeta;
 use orrery_proto::storage::v1::{StorageController, Volume};
 use orrery_runtime::writes::{self, Write};
 use orrery_runtime::{Next, Pace, Reconciler, View};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -122,14 +122,33 @@ impl WorkloadReconciler {
         let secrets = files::readable(secrets, &self.secrets, &key.project, files).await?;
         let secret = |name: &ObjectName| secrets.get(name).cloned();
         let files_revision = revision(&key.project, files, secret, &uploaded);
-        let nodes = self.nodes(workload, copies);
+        let beside = self.beside(key, workload);
+        let nodes = self.nodes(workload, copies, &beside);
         let volumes = anchors(&key.project, workload, &self.views.volumes);
-        Ok(Surroundings { nodes, cycle, goes_first, files_revision, volumes })
+        Ok(Surroundings { nodes, cycle, goes_first, files_revision, volumes, beside })
+    }
+
+    /// The nodes of the workload that this one is placed beside, also of copies that are on their way out.
+    fn beside(&self, key: &ObjectName, workload: &Workload) -> Vec<String> {
+        let placement = workload.spec.as_ref().and_then(|spec| spec.placement.as_ref());
+        let Some(other) = placement.and_then(|placement| placement.beside.as_ref()) else {
+            return Vec::new();
+        };
+        let other = ObjectName::new(key.project.clone(), other.clone());
+        let copies = self.views.instances.indexed(&other.to_string()).into_iter();
+        let nodes: BTreeSet<String> =
+            copies.filter_map(|(_, copy)| copy.spec.as_ref()?.node.clone()).collect();
+        nodes.into_iter().collect()
     }
 
     /// The nodes that matter: those that are named or run a copy, and all of them only when labels
     /// choose. So a workload on one node costs the same however many others there are.
-    fn nodes(&self, workload: &Workload, copies: &[WorkloadInstance]) -> BTreeMap<String, Seat> {
+    fn nodes(
+        &self,
+        workload: &Workload,
+        copies: &[WorkloadInstance],
+        beside: &[String],
+    ) -> BTreeMap<String, Seat> {
         let placement = workload.spec.as_ref().and_then(|spec| spec.placement.as_ref());
         if placement.is_some_and(|placement| placement.selector.is_some()) {
             let used = self.views.ledger.all();
@@ -148,7 +167,7 @@ impl WorkloadReconciler {
             let node = self.views.nodes.get(&ObjectName::new("", name))?;
             Some((name.clone(), Seat::of(&node, self.views.ledger.used(name))))
         };
-        named.chain(used).filter_map(seat).collect()
+        named.chain(beside).chain(used).filter_map(seat).collect()
     }
 
     /// A workload that depends on this one and goes too, with its project or by itself.

@@ -71,6 +71,8 @@ pub struct Needs<'a> {
     pub amounts: Amounts,
     /// The volumes that it mounts.
     pub volumes: &'a [Anchor],
+    /// The nodes of the workload that it is placed beside.
+    pub beside: &'a [String],
 }
 
 /// One copy on one node.
@@ -156,6 +158,7 @@ pub fn place(
     nodes: &BTreeMap<String, Seat>,
 ) -> Placed {
     match &placement.selector {
+        None if placement.beside.is_some() => beside(needs, present, nodes),
         None => by_name(&placement.nodes, needs, present, nodes),
         Some(selector) => {
             let chosen = nodes.iter().filter(|(_, seat)| seat.is_chosen_by(selector));
@@ -200,6 +203,23 @@ fn by_name(
     let causes: Vec<String> =
         causes.map(|(why, nodes)| format!("{why}: {}", nodes.join(", "))).collect();
     placed.shortage = (!causes.is_empty()).then(|| causes.join("; "));
+    placed
+}
+
+/// Goes where the others are: whether a node takes anything new was asked when they were placed.
+fn beside(needs: Needs<'_>, present: &Present, nodes: &BTreeMap<String, Seat>) -> Placed {
+    let mut placed = Placed { desired: needs.beside.len(), ..Placed::default() };
+    let mut full = Vec::new();
+    for node in needs.beside {
+        let slot = Slot { node: node.clone(), copy: 0 };
+        let fits = nodes.get(node).is_none_or(|seat| seat.has_room(needs.amounts));
+        match fits || present.staying.contains(&slot) {
+            true => drop(placed.slots.insert(slot)),
+            false => full.push(format!("{node:?}")),
+        }
+    }
+    placed.shortage =
+        (!full.is_empty()).then(|| format!("has too little room: {}", full.join(", ")));
     placed
 }
 

@@ -60,6 +60,8 @@ pub struct Surroundings {
     pub files_revision: Option<String>,
     /// The volumes that its copies mount.
     pub volumes: Vec<Anchor>,
+    /// The nodes of the workload that it is placed beside.
+    pub beside: Vec<String>,
 }
 
 /// Decides. `instances` are all copies of this workload.
@@ -80,7 +82,11 @@ pub fn plan(workload: &Workload, instances: &[WorkloadInstance], around: &Surrou
         staying.extend(judge(&mut plan, instance, wanted.get(name), &around.nodes));
     }
     let strategy = workload.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref());
-    let evicted = evicted(strategy, plan.desired, &staying, &around.nodes);
+    let evicted = match is_beside(workload) {
+        // They leave after those that they are beside.
+        true => BTreeSet::new(),
+        false => evicted(strategy, plan.desired, &staying, &around.nodes),
+    };
     staying.retain(|copy| !evicted.contains(&meta(&copy.there.metadata).name));
     let outdated = staying.iter().filter(|copy| rollout::is_outdated(copy));
     plan.outdated = outdated.map(|copy| meta(&copy.there.metadata).name.clone()).collect();
@@ -90,6 +96,11 @@ pub fn plan(workload: &Workload, instances: &[WorkloadInstance], around: &Surrou
     plan.update = rollout::updates(strategy, &staying, evicted.len() + awaited);
     plan.delete.extend(evicted);
     plan
+}
+
+fn is_beside(workload: &Workload) -> bool {
+    let placement = workload.spec.as_ref().and_then(|spec| spec.placement.as_ref());
+    placement.is_some_and(|placement| placement.beside.is_some())
 }
 
 /// A new copy with the first words about it.
@@ -177,7 +188,8 @@ fn wanted(
     let placement = spec.placement.clone().unwrap_or_default();
     let present = present(instances);
     let amounts = Amounts::requested(spec.resources.as_ref());
-    let needs = Needs { runtime: runtime_name(spec), amounts, volumes: &around.volumes };
+    let (volumes, beside) = (&around.volumes, &around.beside);
+    let needs = Needs { runtime: runtime_name(spec), amounts, volumes, beside };
     let mut placed = place(&placement, needs, &present, &around.nodes);
     plan.desired = placed.desired;
     plan.obstacle = placed.shortage.map(Obstacle::TooFewNodes);

@@ -12,6 +12,7 @@ pub fn workload(object: &Object, _old: Option<&Object>) -> Vec<Violation> {
     let Ok(workload) = object.typed::<Workload>() else { return Vec::new() };
     let Some(spec) = &workload.spec else { return Vec::new() };
     let mut found = program(spec);
+    found.extend(itself(object.name(), spec));
     for (number, needed) in spec.depends_on.iter().enumerate() {
         if needed.workload() == object.name() {
             let path = format!("spec.dependsOn[{number}].workload");
@@ -20,6 +21,14 @@ pub fn workload(object: &Object, _old: Option<&Object>) -> Vec<Violation> {
         }
     }
     found
+}
+
+/// A workload that is placed beside itself would never begin.
+fn itself(name: &str, spec: &WorkloadSpec) -> Option<Violation> {
+    let beside = spec.placement.as_ref()?.beside.as_deref()?;
+    let why = "must not be the workload itself: it goes where the copies of another are";
+    let path = "spec.placement.beside";
+    (beside == name).then(|| Violation::invalid(path, format_args!("{name:?}"), why))
 }
 
 /// Refuses what could never run, whatever the workload is called: also for those who make workloads of it later.
@@ -115,9 +124,21 @@ fn ports(podman: &Podman) -> Vec<Violation> {
 fn placement(placement: &Placement) -> Vec<Violation> {
     let path = "spec.placement";
     let named = !placement.nodes.is_empty();
+    if placement.beside.is_some() {
+        let others = [
+            ("nodes", named),
+            ("selector", placement.selector.is_some()),
+            ("replicas", placement.replicas.is_some()),
+        ];
+        let why =
+            "must not be given together with beside: it runs where the copies of that workload are";
+        let given = others.into_iter().filter(|(_, given)| *given);
+        let forbid = |(field, _)| Violation::new(format!("{path}.{field}"), Reason::Forbidden, why);
+        return given.map(forbid).collect();
+    }
     match (&placement.selector, placement.replicas) {
         (None, _) if !named => {
-            let hint = "name nodes here, or choose them by selector.matchLabels";
+            let hint = "name nodes here, choose them by selector.matchLabels, or name a workload in beside";
             vec![Violation::required(format!("{path}.nodes"), hint)]
         }
         (Some(_), _) if named => {
@@ -141,9 +162,32 @@ mod tests {
     fn check(nodes: &[&str], selector: bool, replicas: Option<i32>, expect: &str) {
         let nodes = nodes.iter().map(|node| (*node).to_owned()).collect();
         let selector = selector.then(NodeSelector::default);
-        let found = placement(&Placement { nodes, selector, replicas });
+        let found = placement(&Placement { nodes, selector, replicas, beside: None });
         let paths: Vec<&str> = found.iter().map(|violation| violation.path.as_str()).collect();
         assert_eq!(paths.join(" "), expect);
+    }
+
+    #[track_caller]
+    fn check_beside(placement_of: Placement, name: &str, expect: &str) {
+        let spec = Some(WorkloadSpec {
+            placement: Some(Placement { beside: Some("web".into()), ..placement_of }),
+            ..WorkloadSpec::default()
+        });
+        let mut found = placement(spec.as_ref().and_then(|spec| spec.placement.as_ref()).unwrap());
+        found.extend(itself(name, spec.as_ref().unwrap()));
+        let paths: Vec<&str> = found.iter().map(|violation| violation.path.as_str()).collect();
+        assert_eq!(paths.join(" "), expect);
+    }
+
+    #[test]
+    fn beside_another_nothing_else_says_where() {
+        check_beside(Placement::default(), "log", "");
+        check_beside(Placement::default(), "web", "spec.placement.beside");
+        let nodes = Placement { nodes: vec!["a".into()], ..Placement::default() };
+        check_beside(nodes, "log", "spec.placement.nodes");
+        let (selector, replicas) = (Some(NodeSelector::default()), Some(1));
+        let both = Placement { selector, replicas, ..Placement::default() };
+        check_beside(both, "log", "spec.placement.selector spec.placement.replicas");
     }
 
     #[track_caller]

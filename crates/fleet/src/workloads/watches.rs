@@ -32,7 +32,7 @@ pub struct Watches {
 impl Watches {
     pub fn new(hub: &Hub) -> Result<Self, Error> {
         Ok(Self {
-            workloads: Reflector::indexed(hub.resources()?, by_selector),
+            workloads: Reflector::indexed(hub.resources()?, by_placement),
             instances: Reflector::indexed(hub.resources()?, by_workload),
             nodes: Reflector::new(hub.resources()?),
             secrets: Reflector::new(hub.resources()?),
@@ -70,11 +70,16 @@ impl Watches {
             look(&queue, change.name.clone(), urgency::of_workload(change));
             graph.take(change).into_iter().for_each(|concerned| queue.add(concerned));
         });
-        let queue = controller.queue();
+        let (queue, placed) = (controller.queue(), self.workloads.view());
         self.instances.on_change(move |change| {
             let workload = |instance: &Arc<WorkloadInstance>| owner(&change.name, instance);
             let wait = urgency::of_copy(change, under_way.count());
+            let moves = change.old.is_some() != change.new.is_some();
             for key in change.old.iter().chain(&change.new).filter_map(workload) {
+                if moves {
+                    let beside = placed.indexed(&beside_key(&key)).into_iter();
+                    beside.for_each(|(follower, _)| queue.add(follower));
+                }
                 look(&queue, key, wait);
             }
             // Room that became free is for those who wait for some.
@@ -165,9 +170,19 @@ fn names(workload: &Workload, node: &str) -> bool {
     placement.is_some_and(|placement| placement.nodes.iter().any(|name| name == node))
 }
 
-fn by_selector(_: &ObjectName, workload: &Workload) -> Option<String> {
+/// What draws a workload: the labels of nodes, or the copies of another workload.
+fn by_placement(name: &ObjectName, workload: &Workload) -> Option<String> {
     let placement = workload.spec.as_ref()?.placement.as_ref()?;
-    placement.selector.as_ref().map(|_| BY_SELECTOR.to_owned())
+    let other = || Some(ObjectName::new(name.project.clone(), placement.beside.as_ref()?));
+    match placement.selector {
+        Some(_) => Some(BY_SELECTOR.to_owned()),
+        None => other().map(|other| beside_key(&other)),
+    }
+}
+
+/// The index key of the workloads that are placed beside this one.
+fn beside_key(other: &ObjectName) -> String {
+    format!("beside {other}")
 }
 
 /// The index key of a copy: its workload.

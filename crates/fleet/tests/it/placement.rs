@@ -296,3 +296,37 @@ async fn unassigned(agent: &mut FakeAgent, count: usize) -> Vec<String> {
     }
     stopped
 }
+
+/// It comes with the first copy of the other, and stays until the last one of a node is gone.
+#[tokio::test]
+async fn a_workload_beside_another_follows_its_copies() {
+    let (world, transport) = shop().await;
+    let mut first = FakeAgent::connect(&transport, "edge-1").await.unwrap();
+    let mut second = FakeAgent::connect(&transport, "edge-2").await.unwrap();
+    let mut beside = mk_workload("shipper", &[]);
+    let placement = Placement { beside: Some("web".into()), ..Placement::default() };
+    beside.spec.as_mut().unwrap().placement = Some(placement);
+    apply(&world, &beside).await;
+    let shipper = ObjectName::new("shop", "shipper");
+    world.until::<Workload>(&shipper, |w| w.status.is_some()).await;
+    until_nodes(&world, &[]).await;
+    apply(&world, &mk_workload("web", &["edge-1", "edge-2"])).await;
+    until_nodes(&world, &["edge-1", "edge-1", "edge-2", "edge-2"]).await;
+    let both = [second.assignment().await, second.assignment().await];
+    let web = both.iter().find(|one| one.spec.as_ref().unwrap().workload() == "web").unwrap();
+    // What it is beside is asked to go, and is not gone yet.
+    apply(&world, &mk_workload("web", &["edge-1"])).await;
+    let removing = second.assignment().await;
+    assert!(removing.removing && removing.id == web.id, "the other goes first");
+    until_nodes(&world, &["edge-1", "edge-1", "edge-2"]).await;
+    second.report(&web.id, "Removed", removing.generation).await;
+    until_nodes(&world, &["edge-1", "edge-1"]).await;
+    let followed = second.assignment().await;
+    assert!(followed.removing && followed.id != web.id);
+    // A node that is emptied keeps it as long as the other has a copy there.
+    let spec = NodeSpec { unschedulable: None, drain: Some(true) };
+    write_node(&world, "edge-2", spec, &[]).await;
+    let assigned = [first.assignment().await, first.assignment().await];
+    assert!(assigned.iter().all(|one| !one.removing));
+    world.stop().await;
+}

@@ -53,7 +53,8 @@ pub struct TlsPaths {
     /// Files that name the three, so that the proxy notices when they are replaced; without them it reads
     /// the three when it starts, and never again.
     pub followed: Option<FollowedFiles>,
-    /// What the certificate of the control plane must say: a SPIFFE id, an address or a DNS name.
+    /// What the certificate of the control plane must say: a SPIFFE id, an address or a DNS name; or what its
+    /// SPIFFE id must begin with, up to a slash.
     pub server_name: String,
 }
 
@@ -214,10 +215,11 @@ impl TlsPaths {
             Err(_) if self.server_name.starts_with("spiffe://") => "URI",
             Err(_) => "DNS",
         };
+        let how = if kind == "URI" && self.server_name.ends_with('/') { "prefix" } else { "exact" };
         let names = json!({
             "match_typed_subject_alt_names": [{
                 "san_type": kind,
-                "matcher": { "exact": self.server_name },
+                "matcher": { how: self.server_name },
             }],
         });
         let mut context = json!({

@@ -1,4 +1,8 @@
 //! Where the fleet's own instances are.
+use super::Mesh;
+use super::sidecars::Shared;
+use super::sidecars::names::{has_sidecar, name_of, service_of};
+use super::status::Sidecars;
 use super::watches::{Watches, key, workload_of};
 use crate::address::{Endpoint, Ip, Placed, Port};
 use crate::announce::{Announcements, Announcer};
@@ -9,7 +13,7 @@ use orrery_proto::apps::v1::WorkloadInstance;
 use orrery_proto::infra::v1::Node;
 use orrery_proto::mesh::v1::{MeshService, MeshServiceSpec};
 use orrery_runtime::{Change, View};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -22,18 +26,33 @@ pub struct FleetProvider {
 }
 
 impl FleetProvider {
-    pub fn new(watches: &mut Watches) -> Self {
+    pub fn new(watches: &mut Watches, sidecars: Arc<Shared>) -> Self {
         let provider = Self {
             services: watches.services.view(),
             instances: watches.instances.view(),
             nodes: watches.nodes.view(),
             announcer: Announcer::default(),
         };
+        let announcer = provider.announcer.clone();
+        watches.services.on_change(move |change| {
+            let spec = |service: &Option<Arc<MeshService>>| service.as_ref()?.spec.clone();
+            if spec(&change.old) != spec(&change.new) {
+                // Where its instances are reached may be elsewhere, which no topology knows.
+                let name = ServiceName::new(&change.name.project, &change.name.name);
+                announcer.announce(name);
+            }
+        });
         let (services, announcer) = (provider.services.clone(), provider.announcer.clone());
         watches.instances.on_change(move |change| {
-            if place_of(&change.old) != place_of(&change.new) {
-                announcer.announce(affected(&services, change));
+            let moved = is_there(&change.old) != is_there(&change.new);
+            if !moved && place_of(&change.old) == place_of(&change.new) {
+                return;
             }
+            let concerned = affected(&services, change);
+            if concerned.iter().any(|name| asks_for_sidecars(&services, name)) {
+                sidecars.note(moved);
+            }
+            announcer.announce(concerned);
         });
         let (services, instances) = (provider.services.clone(), provider.instances.clone());
         let announcer = provider.announcer.clone();
@@ -49,8 +68,12 @@ impl FleetProvider {
     fn places(&self, name: &ObjectName, service: &MeshService) -> Vec<Placed> {
         let ports = service.spec.as_ref().map(ports).unwrap_or_default();
         let copies = self.instances.indexed(&workload_of(name, service));
-        let known = copies.iter().map(|(_, copy)| (certainty(copy), node_of(copy)));
-        let nodes = chosen(known.collect());
+        let copies = copies.iter().map(|(_, copy)| (certainty(copy), node_of(copy)));
+        let sidecars = has_sidecar(service).then(|| self.instances.indexed(&sidecars_of(name)));
+        let sidecars = sidecars
+            .as_ref()
+            .map(|all| all.iter().map(|(_, copy)| (node_of(copy), certainty(copy))).collect());
+        let nodes = chosen(fronted(copies.collect(), sidecars.as_ref()));
         let at = |node: &str| address(&*self.nodes.get(&ObjectName::new("", node))?);
         let addresses = nodes.into_iter().filter_map(at);
         addresses.flat_map(|ip| ports.iter().map(move |port| port.at(ip))).collect()
@@ -74,8 +97,8 @@ impl EndpointsProvider for FleetProvider {
     }
 }
 
-/// How sure it is that a copy takes requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How sure it is that a copy takes requests; the surest comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Certainty {
     /// And says that it can do its work, where it was asked to say so.
     Runs,
@@ -100,6 +123,44 @@ fn certainty(copy: &WorkloadInstance) -> Certainty {
 fn is_ready(copy: &WorkloadInstance) -> bool {
     let has_probe = copy.spec.as_ref().is_some_and(|spec| spec.readiness_probe.is_some());
     copy.status.as_ref().and_then(|status| status.ready).unwrap_or(!has_probe)
+}
+
+/// What is known of copies through their sidecars, where they have some: a copy takes requests where both do.
+fn fronted<'a>(
+    copies: Vec<(Certainty, &'a str)>,
+    sidecars: Option<&BTreeMap<&str, Certainty>>,
+) -> Vec<(Certainty, &'a str)> {
+    let Some(sidecars) = sidecars else { return copies };
+    let both = copies.into_iter().map(|(certainty, node)| {
+        let sidecar = sidecars.get(node).copied().unwrap_or(Certainty::DoesNotRun);
+        (certainty.max(sidecar), node)
+    });
+    both.collect()
+}
+
+/// How many sidecars of a service can do their work, of how many; nothing where none are asked for.
+pub fn sidecars(mesh: &Mesh, name: &ObjectName, service: &MeshService) -> Option<Sidecars> {
+    if !has_sidecar(service) {
+        return None;
+    }
+    let instances = &mesh.views.instances;
+    let copies = instances.indexed(&workload_of(name, service));
+    let wanted: BTreeSet<&str> = copies.iter().map(|(_, copy)| node_of(copy)).collect();
+    let there = instances.indexed(&sidecars_of(name));
+    let there = there.iter().filter(|(_, copy)| wanted.contains(node_of(copy)));
+    let (ready, others): (Vec<_>, Vec<_>) =
+        there.partition(|(_, copy)| certainty(copy) == Certainty::Runs);
+    let said = others.iter().find_map(|(_, copy)| {
+        let message = &copy.status.as_ref()?.message;
+        (!message.is_empty()).then(|| format!("node {}: {message}", node_of(copy)))
+    });
+    let obstacle = mesh.sidecars.obstacle(name);
+    Some(Sidecars { ready: ready.len(), wanted: wanted.len(), said, obstacle })
+}
+
+/// The key of the copies of its sidecars.
+fn sidecars_of(service: &ObjectName) -> String {
+    key(&service.project, &name_of(&service.name))
 }
 
 /// The nodes to send requests to. A copy of which nobody knows counts only where no other is known to
@@ -151,6 +212,12 @@ fn node_of(copy: &WorkloadInstance) -> &str {
     copy.spec.as_ref().map(|spec| spec.node()).unwrap_or_default()
 }
 
+/// Whether a copy is there, and is meant to stay.
+fn is_there(copy: &Option<Arc<WorkloadInstance>>) -> Option<bool> {
+    let metadata = copy.as_ref()?.metadata.as_ref()?;
+    Some(metadata.deletion_timestamp.is_none())
+}
+
 /// What of an instance matters to callers.
 fn place_of(copy: &Option<Arc<WorkloadInstance>>) -> Option<(Certainty, String)> {
     let copy = copy.as_ref()?;
@@ -164,8 +231,19 @@ fn affected(
     let copies = [&change.old, &change.new].into_iter().flatten();
     let workloads = copies.filter_map(|copy| copy.spec.as_ref()?.workload.clone());
     let workloads: BTreeSet<String> = workloads.collect();
-    let keys = workloads.iter().map(|workload| key(&change.name.project, workload));
-    keys.flat_map(|key| served_by(services, &key)).collect()
+    let project = &change.name.project;
+    let keys = workloads.iter().map(|workload| key(project, workload));
+    let served = keys.flat_map(|key| served_by(services, &key));
+    let sidecars = workloads.iter().filter_map(|workload| {
+        let name = ServiceName::new(project, service_of(workload)?).ok()?;
+        asks_for_sidecars(services, &name).then_some(name)
+    });
+    served.chain(sidecars).collect()
+}
+
+fn asks_for_sidecars(services: &View<MeshService>, name: &ServiceName) -> bool {
+    let service = services.get(&ObjectName::new(name.project(), name.name()));
+    service.is_some_and(|service| has_sidecar(&service))
 }
 
 fn on_node(
@@ -232,6 +310,35 @@ mod tests {
             copy.status.as_mut().unwrap().ready = Some(ready);
             assert_eq!(certainty(&copy), expect);
         }
+    }
+
+    #[track_caller]
+    fn check_fronted(
+        copies: &[(&str, &str, &'static str)],
+        sidecars: &[(&'static str, &str)],
+        expect: &[&str],
+    ) {
+        let copies =
+            copies.iter().map(|(state, reason, node)| (certainty(&mk_copy(state, reason)), *node));
+        let sidecars = sidecars.iter().map(|(node, state)| {
+            let reason = if *state == "Failed" { "Unknown" } else { "" };
+            (*node, certainty(&mk_copy(state, reason)))
+        });
+        let known = fronted(copies.collect(), Some(&sidecars.collect()));
+        assert_eq!(chosen(known).into_iter().collect::<Vec<_>>(), expect);
+    }
+
+    /// proves: MSH-05
+    #[test]
+    fn a_copy_with_a_sidecar_takes_requests_where_both_run() {
+        let both = [("Running", "", "a"), ("Running", "", "b")];
+        check_fronted(&both, &[], &[]);
+        check_fronted(&both, &[("a", "Running"), ("b", "Pending")], &["a"]);
+        check_fronted(&both, &[("a", "Running"), ("b", "Failed")], &["a"]);
+        check_fronted(&both, &[("b", "Failed")], &["b"]);
+        let lost = [("Failed", "Unknown", "a")];
+        check_fronted(&lost, &[("a", "Failed")], &["a"]);
+        check_fronted(&lost, &[("c", "Running")], &[]);
     }
 
     #[track_caller]

@@ -1,7 +1,7 @@
 //! What one server does for all: what became of declarations, and proxies whose server is gone.
-use super::Mesh;
 use super::status::{self, Known};
 use super::watches::key;
+use super::{Mesh, fleet};
 use crate::catalog::{Catalog as _, ProviderStatus};
 use crate::declared::{Findings, Subject};
 use crate::names::{Destination, ServiceName};
@@ -43,6 +43,7 @@ pub fn spawn(
         clock: hub.clock().clone(),
         mesh: mesh.clone(),
     };
+    super::sidecars::spawn_leader(hub, &mesh, tasks)?;
     let sweep = Sweep { hub: hub.clone(), proxies: hub.resources()?, mesh, lease_of };
     tasks.spawn("mesh-status", OnEnd::StopAll, writer.run(tasks.stop_token()));
     tasks.spawn("mesh-sweep", OnEnd::StopAll, sweep.run(tasks.stop_token()));
@@ -72,6 +73,7 @@ impl Writer {
             tokio::select! {
                 () = stop.cancelled() => return Ok(()),
                 _ = heard.next() => {}
+                () = self.mesh.sidecars.told() => {}
                 () = tokio::time::sleep(ROUND_MAX) => {}
             }
         }
@@ -142,7 +144,7 @@ impl Writer {
     ) -> orrery_proto::mesh::v1::MeshServiceStatus {
         let of = |findings| of(findings, &Subject::Service(name.clone()));
         let Ok(service_name) = ServiceName::new(&name.project, &name.name) else {
-            let known = Known { endpoints: 0, proxies: 0, findings: of(findings), stale: &[] };
+            let known = Known { findings: of(findings), ..Known::default() };
             return status::of_service(service, &known, self.clock.now());
         };
         let stale = providers.iter().filter_map(|provider| {
@@ -155,6 +157,7 @@ impl Writer {
             proxies: self.mesh.views.proxies.indexed(&key(&name.project, &name.name)).len(),
             findings: of(findings),
             stale: &stale.collect::<Vec<_>>(),
+            sidecars: fleet::sidecars(&self.mesh, name, service),
         };
         status::of_service(service, &known, self.clock.now())
     }

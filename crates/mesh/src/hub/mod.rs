@@ -7,6 +7,7 @@
 //!   Proxy (of other servers) ──────reflector──> AnnouncedProvider ─────────────┘                │
 //!   Proxy (ours) <────────────── ProxyWriter <──────────────────────────────────────────────────┘
 //!   status of services, splits, targets <── the leader (`leader`)
+//!   Workload, Secret of sidecars <───────── the leader (`sidecars`)
 //! ```
 //! Everything else of this crate does without the hub; only this module knows it.
 mod announced;
@@ -16,12 +17,14 @@ mod fleet;
 mod kubernetes;
 pub mod leader;
 mod proxies;
+mod sidecars;
 mod status;
 mod topologist;
 mod watches;
 
 pub use azure::HubBindings;
 pub use certificates::{IssuedCertificate, IssuedSecrets, Issuer};
+pub use sidecars::{SidecarIssuer, SidecarTrust};
 
 use crate::catalog::{Catalog as _, CatalogParts, ServiceCatalog};
 use crate::control::{Control, Options};
@@ -50,6 +53,8 @@ pub struct MeshOptions {
     pub control: Options,
     /// Who issues the certificates of proxies; without one there are none.
     pub issuer: Option<Arc<dyn Issuer>>,
+    /// What sidecars must show to the servers.
+    pub sidecars: SidecarTrust,
     /// Other places where things are declared.
     pub sources: Vec<Arc<dyn Source>>,
     /// Other places where instances are.
@@ -62,13 +67,19 @@ pub struct Mesh {
     catalog: Arc<ServiceCatalog>,
     views: Views,
     findings: watch::Receiver<Findings>,
+    sidecars: Arc<sidecars::Shared>,
+    /// Whether proxies get certificates here.
+    issues: bool,
+    trust: SidecarTrust,
 }
 
 impl Mesh {
     /// Adds what the kinds of the mesh must be like.
     pub fn rules(builder: SchemeBuilder) -> SchemeBuilder {
         let builder = crate::smi::register(builder);
-        builder.validator("orrery.mesh.v1.MeshService", declared::validate_service)
+        builder
+            .validator("orrery.mesh.v1.MeshService", declared::validate_service)
+            .validator("orrery.mesh.v1.MeshService", sidecars::validate)
     }
 
     /// Starts what every server does. `server` is this server's id.
@@ -79,11 +90,13 @@ impl Mesh {
         tasks: &mut Tasks,
     ) -> Result<Arc<Self>, Error> {
         let mut watches = Watches::new(hub)?;
-        let fleet = Arc::new(FleetProvider::new(&mut watches));
+        let sidecars = Arc::new(sidecars::Shared::default());
+        let fleet = Arc::new(FleetProvider::new(&mut watches, sidecars.clone()));
         let announced = Arc::new(AnnouncedProvider::new(&mut watches, server));
         let mut providers: Vec<Arc<dyn EndpointsProvider>> = vec![fleet, announced];
         providers.extend(options.providers);
         let topology = Arc::new(MemoryTopology::default());
+        let (issues, trust) = (options.issuer.is_some(), options.sidecars);
         let secrets = secrets(options.issuer, tasks);
         let parts = CatalogParts { topology: topology.clone(), providers, secrets };
         let catalog = ServiceCatalog::new(parts);
@@ -112,7 +125,7 @@ impl Mesh {
         });
         let writer = ProxyWriter::new(hub, control.clone(), server)?;
         tasks.spawn("mesh-proxies", OnEnd::StopAll, writer.run(stop));
-        Ok(Arc::new(Self { control, catalog, views, findings }))
+        Ok(Arc::new(Self { control, catalog, views, findings, sidecars, issues, trust }))
     }
 
     /// What has no effect: of what was read, and of how it fits together.

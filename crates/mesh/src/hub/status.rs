@@ -1,4 +1,5 @@
 //! What people see of services, splits and targets: pure functions from what is known to a status.
+use super::sidecars::Obstacle;
 use crate::catalog::Problem;
 use crate::declared::{Findings, Subject};
 use crate::names::ServiceName;
@@ -9,13 +10,25 @@ use orrery_proto::smi;
 use orrery_runtime::conditions;
 use prost_types::Timestamp;
 
+/// What is known of the sidecars of a service.
+pub struct Sidecars {
+    pub ready: usize,
+    pub wanted: usize,
+    /// What one says that does not take traffic.
+    pub said: Option<String>,
+    pub obstacle: Option<Obstacle>,
+}
+
 /// What is known of a service.
+#[derive(Default)]
 pub struct Known<'a> {
     pub endpoints: usize,
     pub proxies: usize,
     pub findings: &'a [String],
     /// Places that cannot tell any more where its instances are, and why.
     pub stale: &'a [String],
+    /// Where some are asked for.
+    pub sidecars: Option<Sidecars>,
 }
 
 pub fn of_service(service: &MeshService, known: &Known<'_>, now: Timestamp) -> MeshServiceStatus {
@@ -36,7 +49,45 @@ pub fn of_service(service: &MeshService, known: &Known<'_>, now: Timestamp) -> M
         }
     };
     conditions::set(&mut status.conditions, current, now);
+    match &known.sidecars {
+        Some(sidecars) => {
+            status.sidecars = format!("{}/{}", sidecars.ready, sidecars.wanted);
+            conditions::set(&mut status.conditions, of_sidecars(sidecars), now);
+        }
+        None => {
+            status.sidecars = String::new();
+            status.conditions.retain(|condition| condition.r#type != SIDECARS_READY);
+        }
+    }
     status
+}
+
+const SIDECARS_READY: &str = "SidecarsReady";
+
+fn of_sidecars(sidecars: &Sidecars) -> Condition {
+    let count = sidecars.count();
+    match &sidecars.obstacle {
+        Some(obstacle) => {
+            condition(SIDECARS_READY, false, obstacle.reason, obstacle.message.clone())
+        }
+        None if sidecars.are_missing() => condition(SIDECARS_READY, false, "Starting", count),
+        None => condition(SIDECARS_READY, true, "Ready", count),
+    }
+}
+
+impl Sidecars {
+    fn are_missing(&self) -> bool {
+        self.ready < self.wanted
+    }
+
+    /// How many there are, and why not more.
+    fn count(&self) -> String {
+        let count = format!("{} of {} sidecars take traffic", self.ready, self.wanted);
+        match &self.said {
+            Some(said) => format!("{count}; {said}"),
+            None => count,
+        }
+    }
 }
 
 /// The state of a service, the reason of it, and both in words. Ports say that a service takes requests: one with
@@ -46,7 +97,16 @@ fn judge(
     known: &Known<'_>,
 ) -> (&'static str, &'static str, String) {
     let has_ports = spec.is_some_and(|spec| !spec.ports.is_empty());
-    let workload = spec.and_then(|spec| spec.workload.as_deref());
+    let sidecars = known.sidecars.as_ref();
+    if let Some(obstacle) = sidecars.and_then(|sidecars| sidecars.obstacle.as_ref()) {
+        return ("Incomplete", obstacle.reason, obstacle.message.clone());
+    }
+    // One without requests may have a workload all the same: its sidecars are beside that.
+    let workload = spec.and_then(|spec| spec.workload.as_deref()).filter(|_| sidecars.is_none());
+    let starting = sidecars.filter(|sidecars| sidecars.are_missing());
+    if let (Some(starting), [], 0) = (starting, known.findings, known.endpoints) {
+        return ("Waiting", "SidecarsStarting", starting.count());
+    }
     match (known.findings, known.endpoints, workload) {
         ([], _, None) if !has_ports => (
             "Ready",
@@ -152,7 +212,7 @@ mod tests {
     #[track_caller]
     fn check(endpoints: usize, findings: &[&str], state: &str, says: &str) {
         let findings: Vec<String> = findings.iter().map(|text| (*text).to_owned()).collect();
-        let known = Known { endpoints, proxies: 1, findings: &findings, stale: &[] };
+        let known = Known { endpoints, proxies: 1, findings: &findings, ..Known::default() };
         let status = of_service(&mk_service(1, None), &known, Timestamp::default());
         assert_eq!((status.state.as_str(), status.proxies), (state, 1));
         assert_eq!(status.conditions[0].message, says);
@@ -163,7 +223,7 @@ mod tests {
     #[test]
     fn a_service_says_when_its_endpoints_are_old() {
         let stale = ["azure/one: 429".to_owned(), "kubernetes/west: timeout".to_owned()];
-        let known = Known { endpoints: 2, proxies: 0, findings: &[], stale: &stale };
+        let known = Known { endpoints: 2, stale: &stale, ..Known::default() };
         let status = of_service(&mk_service(1, None), &known, Timestamp::default());
         assert_eq!(status.state, "Ready", "traffic goes on to what was known");
         let said = &status.conditions[1];
@@ -181,7 +241,7 @@ mod tests {
     /// Whoever waits for all that they declared would wait for ever for it otherwise.
     #[test]
     fn a_service_that_only_calls_others_is_ready() {
-        let known = Known { endpoints: 0, proxies: 0, findings: &[], stale: &[] };
+        let known = Known::default();
         let of = |service: &MeshService| of_service(service, &known, Timestamp::default());
         for caller in [MeshService::default(), mk_service(0, None)] {
             let status = of(&caller);
@@ -191,6 +251,40 @@ mod tests {
         let status = of(&mk_service(0, Some("books")));
         assert_eq!(status.state, "Incomplete", "its workload waits for requests");
         assert!(status.conditions[0].message.contains("workload books"), "{status:?}");
+    }
+
+    #[track_caller]
+    fn check_sidecars(
+        ports: usize,
+        (ready, wanted): (usize, usize),
+        obstacle: Option<Obstacle>,
+        (state, reason): (&str, &str),
+    ) {
+        let said = (ready < wanted).then(|| "node a: it ended with 127".to_owned());
+        let sidecars = Some(Sidecars { ready, wanted, said, obstacle });
+        let known = Known { endpoints: ready * ports, sidecars, ..Known::default() };
+        let status = of_service(&mk_service(ports, Some("shop")), &known, Timestamp::default());
+        assert_eq!((status.state.as_str(), status.reason.as_str()), (state, reason));
+        assert_eq!(status.sidecars, format!("{ready}/{wanted}"));
+        let said = &status.conditions[2];
+        assert_eq!(said.r#type, SIDECARS_READY);
+        assert_eq!(said.message.ends_with("; node a: it ended with 127"), ready < wanted);
+        let good = ready == wanted && state != "Incomplete";
+        assert_eq!(said.status, if good { "True" } else { "False" });
+        let service = MeshService { status: Some(status), ..mk_service(ports, None) };
+        let after = of_service(&service, &Known::default(), Timestamp::default());
+        assert_eq!((after.conditions.len(), after.sidecars.as_str()), (2, ""));
+    }
+
+    #[test]
+    fn a_service_tells_of_its_sidecars() {
+        check_sidecars(1, (0, 2), None, ("Waiting", "SidecarsStarting"));
+        check_sidecars(1, (1, 2), None, ("Ready", ""));
+        check_sidecars(1, (0, 0), None, ("Waiting", "NoEndpoints"));
+        check_sidecars(0, (0, 1), None, ("Waiting", "SidecarsStarting"));
+        check_sidecars(0, (1, 1), None, ("Ready", "CallsOnly"));
+        let taken = Obstacle::new("PortTaken", "port 15001".to_owned());
+        check_sidecars(1, (1, 1), Some(taken), ("Incomplete", "PortTaken"));
     }
 
     #[test]

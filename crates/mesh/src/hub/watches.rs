@@ -35,6 +35,8 @@ pub struct Watches {
 pub struct Views {
     /// By the workload that serves them.
     pub services: Arc<View<MeshService>>,
+    /// By the workload they are copies of.
+    pub instances: Arc<View<WorkloadInstance>>,
     /// By the service they front.
     pub proxies: Arc<View<Proxy>>,
     pub splits: Arc<View<TrafficSplit>>,
@@ -95,6 +97,7 @@ impl Watches {
     pub fn views(&self) -> Views {
         Views {
             services: self.services.view(),
+            instances: self.instances.view(),
             proxies: self.proxies.view(),
             splits: self.splits.view(),
             targets: self.targets.view(),

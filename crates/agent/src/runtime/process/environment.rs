@@ -1,5 +1,6 @@
 //! What a program is started with.
 use super::super::{RuntimeError, StartRequest};
+use super::NodeNames;
 use super::record::{GroupLimits, Launch, Limits};
 use crate::users::{self, User};
 use orrery_proto::apps::v1::{
@@ -20,7 +21,7 @@ pub(super) const INSTANCE: &str = "ORRERY_INSTANCE";
 pub(super) const RUN: &str = "ORRERY_RUN";
 
 /// Everything the supervisor has to know about this run.
-pub(super) fn launch(request: &StartRequest, node: &str) -> Result<Launch, RuntimeError> {
+pub(super) fn launch(request: &StartRequest, names: &NodeNames) -> Result<Launch, RuntimeError> {
     let Some(Runtime::Process(process)) = &request.spec.runtime else {
         return Err(RuntimeError::Unsupported);
     };
@@ -31,7 +32,12 @@ pub(super) fn launch(request: &StartRequest, node: &str) -> Result<Launch, Runti
     }
     env.extend(process.env.iter().map(|(name, value)| (name.clone(), value.clone())));
     // Ours come last: by these names the agent finds its processes again.
-    env.extend(own(request, node, &run).map(|(name, value)| (name.to_owned(), value.to_owned())));
+    env.extend(
+        own(request, &names.node, &run).map(|(name, value)| (name.to_owned(), value.to_owned())),
+    );
+    if !names.server.is_empty() {
+        env.insert("ORRERY_SERVER".to_owned(), names.server.clone());
+    }
     if let Some(folder) = &request.files {
         env.insert("ORRERY_FILES".to_owned(), folder.to_string_lossy().into_owned());
     }
@@ -127,6 +133,10 @@ mod tests {
         }
     }
 
+    fn names(node: &str) -> NodeNames {
+        NodeNames { node: node.into(), server: "http://127.0.0.1:7443".into() }
+    }
+
     #[test]
     fn limits_are_bytes_where_they_are_memory() {
         let mut request = request(&[]);
@@ -134,20 +144,22 @@ mod tests {
             panic!("a process")
         };
         process.limits = Some(ProcessLimits { stack_mib: Some(8), ..ProcessLimits::default() });
-        let launch = launch(&request, "n").unwrap();
+        let launch = launch(&request, &names("n")).unwrap();
         assert_eq!(launch.limits, Limits { stack_bytes: Some(8 << 20), ..Limits::default() });
         assert!(launch.needs_stage());
     }
 
     #[test]
     fn the_program_knows_who_it_is_and_cannot_pretend() {
-        let env = launch(&request(&[("A", "b"), ("ORRERY_NODE", "lie")]), "edge-1").unwrap().env;
+        let env =
+            launch(&request(&[("A", "b"), ("ORRERY_NODE", "lie")]), &names("edge-1")).unwrap().env;
         let expect = [
             ("A", "b"),
             ("ORRERY_PROJECT", "shop"),
             ("ORRERY_WORKLOAD", "web"),
             ("ORRERY_INSTANCE", "i-1"),
             ("ORRERY_NODE", "edge-1"),
+            ("ORRERY_SERVER", "http://127.0.0.1:7443"),
         ];
         for (name, value) in expect {
             assert_eq!(env.get(name).map(String::as_str), Some(value), "{name}");
@@ -162,7 +174,7 @@ mod tests {
             panic!("a process")
         };
         process.user = Some("root".into());
-        let env = launch(&request, "n").unwrap().env;
+        let env = launch(&request, &names("n")).unwrap().env;
         let of = |name: &str| env.get(name).map(String::as_str);
         assert_eq!((of("HOME"), of("USER")), (Some("/root"), Some("root")));
         assert_eq!(of("LOGNAME"), Some("mine"));
@@ -180,6 +192,6 @@ mod tests {
     fn a_spec_without_a_process_is_not_for_this_runtime() {
         let mut request = request(&[]);
         request.spec.runtime = None;
-        assert!(matches!(launch(&request, "n"), Err(RuntimeError::Unsupported)));
+        assert!(matches!(launch(&request, &names("n")), Err(RuntimeError::Unsupported)));
     }
 }

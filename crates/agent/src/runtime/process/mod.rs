@@ -37,17 +37,24 @@ use record::{Folder, Phase, Request};
 use std::net::IpAddr;
 use std::{io, path::PathBuf, time::Duration};
 
+/// What programs are told of where they run.
+pub(crate) struct NodeNames {
+    pub(crate) node: String,
+    /// Where the agent's server is; empty where nobody said.
+    pub(crate) server: String,
+}
+
 /// The process runtime of one agent.
 pub struct ProcessRuntime {
     instances: PathBuf,
-    node: String,
+    names: NodeNames,
     supervisor: SupervisorCommand,
 }
 
 impl ProcessRuntime {
     /// A runtime that keeps one folder per instance in `instances`, an absolute path.
-    pub fn new(instances: PathBuf, node: String, supervisor: SupervisorCommand) -> Self {
-        Self { instances, node, supervisor }
+    pub(crate) fn new(instances: PathBuf, names: NodeNames, supervisor: SupervisorCommand) -> Self {
+        Self { instances, names, supervisor }
     }
 
     fn folder(&self, id: &InstanceId) -> Folder {
@@ -75,7 +82,7 @@ impl ProcessRuntime {
 impl Runtime for ProcessRuntime {
     async fn start(&self, request: &StartRequest) -> Result<Run, RuntimeError> {
         let folder = self.folder(&request.id);
-        let launch = environment::launch(request, &self.node)?;
+        let launch = environment::launch(request, &self.names)?;
         let launched = launch.run.clone();
         let started = spawn::spawn(folder.clone(), launch, self.supervisor.clone()).await?;
         let found = self.inspect(&request.id).await?;

@@ -22,8 +22,12 @@ fn nodes(text: &str) -> BTreeMap<String, Seat> {
     text.split_whitespace().map(seat).collect()
 }
 
-const PROCESS: Needs<'static> =
-    Needs { runtime: "process", amounts: Amounts { cpu_millis: 0, memory_mib: 0 }, volumes: &[] };
+const PROCESS: Needs<'static> = Needs {
+    runtime: "process",
+    amounts: Amounts { cpu_millis: 0, memory_mib: 0 },
+    volumes: &[],
+    beside: &[],
+};
 
 /// "a b b1": the first copy on a, the first two on b.
 fn slots(text: &str) -> BTreeSet<Slot> {
@@ -311,4 +315,28 @@ proptest! {
         let (most, least) = (counts.iter().max(), counts.iter().min());
         prop_assert!(most.zip(least).is_none_or(|(most, least)| most - least <= 1));
     }
+}
+
+#[track_caller]
+fn check_beside(others: &str, staying: &str, seats: &str, expect: &str, shortage: Option<&str>) {
+    let others: Vec<String> = others.split_whitespace().map(str::to_owned).collect();
+    let amounts = Amounts { cpu_millis: 1, memory_mib: 0 };
+    let needs = Needs { amounts, beside: &others, ..PROCESS };
+    let placement = Placement { beside: Some("web".into()), ..Placement::default() };
+    let present = Present { staying: slots(staying), leaving: BTreeSet::new() };
+    let mut nodes = nodes(seats);
+    nodes.entry("f".to_owned()).or_default().free = Some(Amounts::default());
+    let placed = place(&placement, needs, &present, &nodes);
+    assert_eq!((shown(&placed.slots).as_str(), placed.desired), (expect, others.len()));
+    assert_eq!(placed.shortage.as_deref(), shortage);
+}
+
+/// What the other is allowed decides, not what is new.
+#[test]
+fn beside_another_it_goes_where_that_one_is() {
+    check_beside("", "a b", "a b", "", None);
+    check_beside("a c", "a b", "a b c", "a c", None);
+    check_beside("a b c ghost", "", "a! b# c~", "a b c ghost", None);
+    check_beside("a f", "", "a", "a", Some("has too little room: \"f\""));
+    check_beside("a f", "f", "a", "a f", None);
 }
