@@ -141,7 +141,7 @@ const WRITE: &[&str] =
 const OPEN_CORE: &[&str] =
     &["projects", "projects/*", "events", "namespaces", "gitsyncs", "gitsyncs/*"];
 const OTHER_GROUPS: &[&str] =
-    &["apps", "infra", "storage", "mesh", "split", "access", "specs", "events"];
+    &["apps", "infra", "storage", "mesh", "split", "access", "specs", "events", "coordination"];
 
 /// The roles that every server knows.
 fn built_in(name: &str) -> &'static [Rule] {

@@ -121,6 +121,14 @@ impl Kind {
     pub fn server_owned(&self) -> bool {
         self.rules.server_owned
     }
+    /// Whether programs write objects of this kind as they run, and nobody declares them.
+    pub fn recorded(&self) -> bool {
+        self.rules.recorded
+    }
+    /// Whether others than the server write objects of this kind.
+    pub fn writable(&self) -> bool {
+        !self.rules.server_owned || self.rules.recorded
+    }
     /// Whether this is a stored form that no API serves.
     pub fn internal(&self) -> bool {
         self.rules.internal

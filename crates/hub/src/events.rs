@@ -115,6 +115,7 @@ impl Recorder {
             first_timestamp: before.and_then(|spec| spec.first_timestamp).or(Some(now)),
             last_timestamp: Some(now),
             source: Some(self.source.to_owned()),
+            ..EventSpec::default()
         }
     }
 

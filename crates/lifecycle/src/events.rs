@@ -35,6 +35,9 @@ async fn sweep(hub: &Hub) -> Result<(), Error> {
     Ok(())
 }
 
+/// When it happened last; what does not say it, happened when it was written first.
 fn last_seen(event: &Event) -> Option<i64> {
-    event.spec.as_ref()?.last_timestamp.as_ref().map(|time| time.seconds)
+    let told = event.spec.as_ref().and_then(|spec| spec.last_timestamp);
+    let made = event.metadata.as_ref().and_then(|meta| meta.creation_timestamp);
+    told.or(made).map(|time| time.seconds)
 }

@@ -14,6 +14,7 @@ use std::{
 use prost_reflect::{DynamicMessage, FieldDescriptor, MapKey, Value};
 
 pub(crate) use metadata::{ANNOTATIONS_BYTES_MAX, has_one_controller};
+use names::is_domain;
 pub use names::{is_label_value, is_name, is_qualified_name};
 pub(crate) use rules::{items_fit, text_fits};
 
@@ -30,8 +31,8 @@ use crate::{
 /// change is compared with it.
 pub fn validate(object: &Object, old: Option<&Object>) -> Vec<Violation> {
     let kind = object.kind();
-    let (path, found) = (Path::default(), Findings::default());
-    let mut checker = Checker { schema: kind.schema(), path, found };
+    let recorded = kind.recorded();
+    let mut checker = Checker { recorded, ..Checker::of(kind.schema()) };
     let old_message = old.map(Object::message);
     checker.message(Schema::ROOT, &with_mandatory_parts(object), old_message);
     let mut findings = checker.found;
@@ -63,8 +64,7 @@ fn validate_part(
     part: Option<&FieldDescriptor>,
 ) -> Vec<Violation> {
     let kind = object.kind();
-    let (path, found) = (Path::default(), Findings::default());
-    let mut checker = Checker { schema: kind.schema(), path, found };
+    let mut checker = Checker::of(kind.schema());
     let fields = kind.schema().root().fields.iter();
     for field in fields.filter(|field| Some(&field.descriptor) == part) {
         let mark = checker.path.enter_field(&field.json_name);
@@ -83,8 +83,7 @@ pub(crate) fn field_fits(
     value: Option<&Value>,
     before: Option<&Value>,
 ) -> bool {
-    let (path, found) = (Path::default(), Findings::default());
-    let mut checker = Checker { schema, path, found };
+    let mut checker = Checker::of(schema);
     checker.field(field, value, before);
     checker.found.is_empty()
 }
@@ -102,13 +101,23 @@ fn with_mandatory_parts(object: &Object) -> Cow<'_, DynamicMessage> {
     message
 }
 
+/// The path of the name of an object.
+const NAME: &str = "metadata.name";
+
 struct Checker<'a> {
     schema: &'a Schema,
     path: Path,
     found: Findings,
+    /// Whether programs name the object as they like to.
+    recorded: bool,
 }
 
-impl Checker<'_> {
+impl<'a> Checker<'a> {
+    fn of(schema: &'a Schema) -> Self {
+        let (path, found) = (Path::default(), Findings::default());
+        Self { schema, path, found, recorded: false }
+    }
+
     /// Notes a problem of the field that the walk is at.
     fn report(&mut self, make: impl FnOnce(&str) -> Violation) {
         let path = self.path.as_str();
@@ -258,6 +267,15 @@ impl Checker<'_> {
                 if let Some(why) = struct_bytes_problem(bytes) {
                     let shown = rules::show(field, value);
                     self.report(|path| Violation::invalid(path, shown, why));
+                }
+            }
+            (Element::Scalar(_), Value::String(name))
+                if self.recorded && self.path.as_str() == NAME =>
+            {
+                if !is_domain(name) {
+                    self.report(|path| {
+                        Violation::invalid(path, format!("{name:?}"), rules::DOTTED_NAME_RULE)
+                    });
                 }
             }
             (Element::Scalar(_) | Element::Message(_) | Element::WellKnown(_), value) => {

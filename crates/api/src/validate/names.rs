@@ -33,7 +33,8 @@ fn is_key_name(text: &str) -> bool {
         && text.bytes().all(|c| allowed(c) || matches!(c, b'-' | b'_' | b'.'))
 }
 
-fn is_domain(text: &str) -> bool {
+/// Whether `text` is a DNS name in lower case: labels with dots between them.
+pub(super) fn is_domain(text: &str) -> bool {
     text.len() <= DOMAIN_BYTES_MAX && text.split('.').all(is_name)
 }
 

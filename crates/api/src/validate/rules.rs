@@ -127,6 +127,8 @@ fn format_problem(format: &str, text: &str) -> Option<&'static str> {
 
 pub(super) const NAME_RULE: &str = "must be at most 63 lower-case letters, digits or '-', and \
                                     start and end with a letter or digit";
+pub(super) const DOTTED_NAME_RULE: &str = "must be parts of at most 63 lower-case letters, digits or '-' with dots \
+     between them, each of which starts and ends with a letter or digit, and at most 253 bytes in all";
 pub(super) const QUALIFIED_NAME_RULE: &str = "must be a name of at most 63 letters, digits, '-', '_' or '.' that starts and ends with a \
      letter or digit, with an optional domain and '/' before it, such as \"example.com/name\"";
 pub(super) const LABEL_VALUE_RULE: &str = "must be empty or at most 63 letters, digits, '-', '_' or '.', and start and end with a \

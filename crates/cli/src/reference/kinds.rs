@@ -22,7 +22,11 @@ pub fn page(kind: &Kind) -> String {
 
 fn facts(kind: &Kind) -> String {
     let scope = if kind.cluster_scoped() { "no project of its own" } else { "a project" };
-    let writer = if kind.server_owned() { "the server only" } else { "people and their tools" };
+    let writer = match (kind.server_owned(), kind.recorded()) {
+        (_, true) => "programs, as they run",
+        (true, false) => "the server only",
+        (false, false) => "people and their tools",
+    };
     let or_none = |items: &[String]| match items {
         [] => "none".to_owned(),
         items => items.join(", "),

@@ -150,7 +150,7 @@ impl HubApi {
         let resource = request.resource.unwrap_or_default();
         let given = convert::read(self.scheme(), &resource)?;
         let kind = given.kind().clone();
-        if kind.server_owned() {
+        if !kind.writable() {
             return Err(server_owned(&kind));
         }
         let given = given.into_hub(self.scheme())?;
@@ -194,7 +194,7 @@ impl HubApi {
         let propagation = known("DeleteRequest.propagation", request.propagation)?;
         let name = request.name.unwrap_or_default();
         let asked = self.asked(&name.api_version, &name.kind)?;
-        if asked.kind.server_owned() {
+        if !asked.kind.writable() {
             return Err(server_owned(&asked.kind));
         }
         let revision = Some(request.resource_version).filter(|text| !text.is_empty());

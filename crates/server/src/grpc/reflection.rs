@@ -40,7 +40,10 @@ pub fn v1alpha() -> Late<v1alpha::ServerReflectionServer<impl v1alpha::ServerRef
 fn reflection() -> Builder<'static> {
     let builder = Builder::configure()
         .register_encoded_file_descriptor_set(orrery_proto::FILE_DESCRIPTOR_SET)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET);
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        // Each version of reflection tells of the other, too: tools ask one of them about every service.
+        .register_encoded_file_descriptor_set(tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET)
+        .register_encoded_file_descriptor_set(tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET);
     SERVICES.into_iter().fold(builder, Builder::with_service_name)
 }
 

@@ -52,9 +52,10 @@ impl Attributes {
     }
 }
 
-/// What has a second face in the core group is known to rules by its own name.
+/// What has other faces is known to rules by its own name.
 fn own_name(group: &str, resource: &str) -> (String, String) {
     match (group, resource) {
+        ("events.k8s.io", "events") => (CORE.to_owned(), "events".to_owned()),
         ("", "namespaces") => (CORE.to_owned(), "projects".to_owned()),
         ("", resource) => (CORE.to_owned(), resource.to_owned()),
         (group, resource) => (group.to_owned(), resource.to_owned()),

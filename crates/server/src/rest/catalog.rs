@@ -7,6 +7,8 @@ use std::sync::Arc;
 pub const PROJECT: &str = "orrery.core.v1.Project";
 /// The message of events.
 pub const EVENT: &str = "orrery.core.v1.Event";
+/// The message of leases.
+pub const LEASE: &str = "orrery.core.v1.Lease";
 
 /// All resources of a server.
 pub struct Catalog {
@@ -34,7 +36,9 @@ impl GroupVersion<'_> {
 impl Catalog {
     pub fn new(hub: &Hub) -> Result<Self, Error> {
         let mut resources = Vec::new();
-        for (message, face) in [(PROJECT, Face::Namespace), (EVENT, Face::CoreEvent)] {
+        let faces =
+            [(PROJECT, Face::Namespace), (EVENT, Face::CoreEvent), (EVENT, Face::GroupEvent)];
+        for (message, face) in faces {
             if let Some(kind) = hub.scheme().by_full_name(message) {
                 resources.push(Arc::new(Resource::new(hub, kind, face)?));
             }

@@ -1,9 +1,8 @@
 //! From the value in a body to an object of the hub.
 use super::body;
-use super::faces;
 use super::failure::{Cause, Failure};
 use super::query::Validation;
-use super::resource::{Face, Resource};
+use super::resource::Resource;
 use orrery_api::{DecodeError, DecodeOptions, Object};
 use serde_json::{Map, Value, json};
 
@@ -132,9 +131,7 @@ pub fn spoken(
     drop_dialect_metadata(resource, &mut value);
     let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     let name = name.to_owned();
-    if resource.face == Face::Namespace {
-        value = faces::project_of(value, resource.kind.api_version());
-    }
+    value = resource.unfaced(value, &name)?;
     let read = Object::from_json_value(&resource.kind, &value, &DecodeOptions::lenient());
     let decoded = read.map_err(|error| unreadable(resource, &name, error))?;
     let unknown: Vec<String> =

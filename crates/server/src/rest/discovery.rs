@@ -126,10 +126,7 @@ impl Aggregated {
     /// A client that has this document already is told so, without a content type: its cache would
     /// take that for the type of what it has.
     fn answer(&self, headers: &HeaderMap) -> Response {
-        let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-        let unchanged = known.is_some_and(|known| {
-            known.split(',').any(|tag| tag.trim().trim_start_matches("W/") == self.etag)
-        });
+        let unchanged = is_known(headers, &self.etag);
         let mut response = match unchanged {
             true => Response::new(Body::empty()),
             false => Response::new(Body::from(self.text.clone())),
@@ -148,6 +145,14 @@ impl Aggregated {
         vary(&mut response);
         response
     }
+}
+
+/// Whether a client has what this tag stands for.
+pub fn is_known(headers: &HeaderMap, etag: &str) -> bool {
+    let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    known.is_some_and(|known| {
+        known.split(',').any(|tag| tag.trim().trim_start_matches("W/") == etag)
+    })
 }
 
 fn vary(response: &mut Response) {

@@ -27,6 +27,7 @@ mod gated;
 mod health;
 mod impersonation;
 mod metrics;
+mod older;
 mod openapi;
 mod patching;
 mod path;
@@ -123,6 +124,7 @@ pub fn router(
         .layer(axum::middleware::from_fn(access::only_known))
         .layer(gated)
         .with_state(rest);
+    let routes = routes.layer(axum::middleware::from_fn(older::watches));
     Ok(routes.merge(health::router(hub.store().clone())))
 }
 

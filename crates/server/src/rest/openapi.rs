@@ -1,9 +1,8 @@
 //! OpenAPI documents over HTTP.
 use super::Rest;
-use super::accept::{self, Form};
-use super::discovery::hash;
+use super::accept;
+use super::discovery::{hash, is_known};
 use super::failure::Failure;
-use super::render;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -12,6 +11,7 @@ use orrery_api::{Scheme, openapi};
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, OnceLock};
 
+const JSON: &str = "application/json";
 /// How long a client may keep a document whose address carries its hash: a year.
 const IMMUTABLE: &str = "public, immutable, max-age=31536000";
 
@@ -24,7 +24,7 @@ pub struct OpenApi {
 }
 
 struct Documents {
-    index: Value,
+    index: Tagged,
     stored: Vec<Stored>,
 }
 
@@ -35,9 +35,40 @@ struct Stored {
 }
 
 struct Swagger {
-    text: Bytes,
+    text: Tagged,
     /// The same in protobuf.
-    protobuf: Bytes,
+    protobuf: Tagged,
+}
+
+/// What stands at an address that never changes, so that clients ask whether it has.
+struct Tagged {
+    bytes: Bytes,
+    media_type: &'static str,
+    etag: String,
+}
+
+impl Tagged {
+    fn new(bytes: impl Into<Bytes>, media_type: &'static str) -> Self {
+        let bytes = bytes.into();
+        let etag = format!("\"{}\"", hash(&bytes));
+        Self { bytes, media_type, etag }
+    }
+
+    /// A client that has it already is told so, without a content type: its cache would take that for the type of
+    /// what it has.
+    fn answer(&self, headers: &HeaderMap) -> Response {
+        let mut response = if is_known(headers, &self.etag) {
+            StatusCode::NOT_MODIFIED.into_response()
+        } else {
+            let mut response = Response::new(Body::from(self.bytes.clone()));
+            set(&mut response, header::CONTENT_TYPE, self.media_type);
+            response
+        };
+        set(&mut response, header::ETAG, &self.etag);
+        set(&mut response, header::CACHE_CONTROL, "no-cache, private");
+        set(&mut response, header::VARY, "Accept");
+        response
+    }
 }
 
 impl OpenApi {
@@ -68,15 +99,19 @@ impl Documents {
             .iter()
             .map(|stored| (stored.path.clone(), json!({ "serverRelativeURL": stored.address() })))
             .collect();
-        Self { index: json!({ "paths": paths }), stored }
+        let index = json!({ "paths": paths }).to_string();
+        Self { index: Tagged::new(index, JSON), stored }
     }
 }
 
 impl Swagger {
     fn new(scheme: &Scheme) -> Self {
         let swagger = openapi::swagger(scheme);
-        let protobuf = openapi::protobuf::encode(&swagger).into();
-        Self { text: swagger.to_string().into(), protobuf }
+        let protobuf = openapi::protobuf::encode(&swagger);
+        Self {
+            text: Tagged::new(swagger.to_string(), JSON),
+            protobuf: Tagged::new(protobuf, openapi::protobuf::MEDIA_TYPE),
+        }
     }
 }
 
@@ -87,8 +122,8 @@ impl Stored {
 }
 
 /// `/openapi/v3`: where each document is, under an address that changes when it does.
-pub async fn index(State(rest): State<Arc<Rest>>) -> Response {
-    render::answer(StatusCode::OK, Form::Json, &rest.openapi.v3().index, &[])
+pub async fn index(State(rest): State<Arc<Rest>>, headers: HeaderMap) -> Response {
+    rest.openapi.v3().index.answer(&headers)
 }
 
 /// `/openapi/v3/apis/GROUP/VERSION`; an address with an old hash leads to the present one.
@@ -126,12 +161,10 @@ pub async fn v2(State(rest): State<Arc<Rest>>, headers: HeaderMap) -> Response {
     for range in ranges.map(str::trim) {
         match range {
             "application/json" | "application/*" | "*/*" => {
-                return json_text(&rest.openapi.v2().text);
+                return rest.openapi.v2().text.answer(&headers);
             }
             openapi::protobuf::MEDIA_TYPE | openapi::protobuf::MEDIA_TYPE_ASKED => {
-                let mut response = Response::new(Body::from(rest.openapi.v2().protobuf.clone()));
-                set(&mut response, header::CONTENT_TYPE, openapi::protobuf::MEDIA_TYPE);
-                return response;
+                return rest.openapi.v2().protobuf.answer(&headers);
             }
             _ => {}
         }
@@ -141,7 +174,7 @@ pub async fn v2(State(rest): State<Arc<Rest>>, headers: HeaderMap) -> Response {
 
 fn json_text(text: &Bytes) -> Response {
     let mut response = Response::new(Body::from(text.clone()));
-    set(&mut response, header::CONTENT_TYPE, "application/json");
+    set(&mut response, header::CONTENT_TYPE, JSON);
     response
 }
 

@@ -10,7 +10,7 @@ use super::body;
 use super::decode::{self, Given};
 use super::failure::Failure;
 use super::query::Validation;
-use super::resource::{Face, Resource};
+use super::resource::Resource;
 use super::strategic;
 use orrery_api::Object;
 use orrery_hub::patch::overlay;
@@ -95,7 +95,7 @@ impl Patch {
                 Ok((Self::Apply(declared), warnings))
             }
             // kubectl patches kinds that it has built in this way.
-            "application/strategic-merge-patch+json" if resource.face == Face::Namespace => {
+            "application/strategic-merge-patch+json" if resource.is_built_in() => {
                 let (patch, warnings) = json()?;
                 let Value::Object(patch) = patch else {
                     let text = "a strategic merge patch must be a JSON object";

@@ -1,16 +1,18 @@
 //! A kind as clients of the dialect see it.
 //!
-//! Most kinds show themselves as they are. Two also have a second face in the core group, because
-//! every tool of this field looks for it there: a project is a `v1 Namespace`, and an event is a
-//! `v1 Event`. A face changes names and shape at the border and nothing else.
-use super::catalog::EVENT;
-use super::catalog::PROJECT;
+//! Most kinds show themselves as they are. Two also have other faces, because every tool of this field looks for them
+//! there: a project is a `v1 Namespace`, and an event is a `v1 Event` and an `events.k8s.io/v1 Event`. A face changes
+//! names and shape at the border and nothing else.
+use super::catalog::{EVENT, LEASE, PROJECT};
 use super::faces;
 use super::failure::Failure;
 use orrery_api::{JsonOptions, Kind, Object, ScaleFields, Scheme};
 use orrery_hub::{Accessor, Error, Hub};
 use serde_json::Value;
 use std::sync::Arc;
+
+/// The group of the newer shape of events.
+const EVENTS_GROUP: &str = "events.k8s.io";
 
 const READ: &[&str] = &["get", "list", "watch"];
 const ALL: &[&str] =
@@ -26,6 +28,8 @@ pub enum Face {
     Namespace,
     /// An event as `v1 Event`.
     CoreEvent,
+    /// An event as `events.k8s.io/v1 Event`.
+    GroupEvent,
 }
 
 /// A part of an object that has a path of its own.
@@ -60,13 +64,14 @@ impl Resource {
         match self.face {
             Face::Own => self.kind.group(),
             Face::Namespace | Face::CoreEvent => "",
+            Face::GroupEvent => EVENTS_GROUP,
         }
     }
 
     pub fn version(&self) -> &str {
         match self.face {
             Face::Own => self.kind.version(),
-            Face::Namespace | Face::CoreEvent => "v1",
+            Face::Namespace | Face::CoreEvent | Face::GroupEvent => "v1",
         }
     }
 
@@ -74,33 +79,34 @@ impl Resource {
         match self.face {
             Face::Own => self.kind.api_version(),
             Face::Namespace | Face::CoreEvent => "v1",
+            Face::GroupEvent => "events.k8s.io/v1",
         }
     }
 
     pub fn kind_name(&self) -> &str {
         match self.face {
-            Face::Own | Face::CoreEvent => self.kind.kind(),
+            Face::Own | Face::CoreEvent | Face::GroupEvent => self.kind.kind(),
             Face::Namespace => "Namespace",
         }
     }
 
     pub fn list_kind(&self) -> &str {
         match self.face {
-            Face::Own | Face::CoreEvent => self.kind.list_kind(),
+            Face::Own | Face::CoreEvent | Face::GroupEvent => self.kind.list_kind(),
             Face::Namespace => "NamespaceList",
         }
     }
 
     pub fn plural(&self) -> &str {
         match self.face {
-            Face::Own | Face::CoreEvent => self.kind.plural(),
+            Face::Own | Face::CoreEvent | Face::GroupEvent => self.kind.plural(),
             Face::Namespace => "namespaces",
         }
     }
 
     pub fn singular(&self) -> &str {
         match self.face {
-            Face::Own | Face::CoreEvent => self.kind.singular(),
+            Face::Own | Face::CoreEvent | Face::GroupEvent => self.kind.singular(),
             Face::Namespace => "namespace",
         }
     }
@@ -112,6 +118,7 @@ impl Resource {
             Face::Own | Face::CoreEvent => {
                 self.kind.short_names().iter().map(String::as_str).collect()
             }
+            Face::GroupEvent => Vec::new(),
             Face::Namespace => vec!["ns"],
         }
     }
@@ -120,9 +127,9 @@ impl Resource {
         !self.kind.cluster_scoped()
     }
 
-    /// Whether people write it, and not only the server.
+    /// Whether others write it, and not only the server.
     pub fn writable(&self) -> bool {
-        !self.kind.server_owned()
+        self.kind.writable()
     }
 
     pub fn verbs(&self) -> &'static [&'static str] {
@@ -131,7 +138,7 @@ impl Resource {
         }
         match self.face {
             Face::Own if self.kind.full_name() == PROJECT => NAMESPACE,
-            Face::Own | Face::CoreEvent => ALL,
+            Face::Own | Face::CoreEvent | Face::GroupEvent => ALL,
             Face::Namespace => NAMESPACE,
         }
     }
@@ -193,6 +200,14 @@ impl Resource {
         }
     }
 
+    /// Whether clients know it from elsewhere, as a kind that every server of the dialect has built in.
+    pub fn is_built_in(&self) -> bool {
+        match self.face {
+            Face::Own => self.kind.full_name() == LEASE,
+            Face::Namespace | Face::CoreEvent | Face::GroupEvent => true,
+        }
+    }
+
     /// An object of the hub in this version and face.
     pub fn encode(&self, hub: &Object) -> Result<Value, Failure> {
         Ok(self.faced(&self.spoken(hub)?))
@@ -203,13 +218,27 @@ impl Resource {
         self.scheme.from_hub(hub, &self.kind).map_err(Failure::internal)
     }
 
+    /// What was given with this face, as the kind defines itself.
+    pub fn unfaced(&self, value: Value, name: &str) -> Result<Value, Failure> {
+        let api_version = self.kind.api_version();
+        match self.face {
+            Face::Own => Ok(value),
+            Face::Namespace => Ok(faces::project_of(value, api_version)),
+            Face::CoreEvent | Face::GroupEvent => match faces::events::problems(&value) {
+                none if none.is_empty() => Ok(faces::events::own_event_of(value, api_version)),
+                causes => Err(Failure::invalid(self.group(), self.kind_name(), name, &causes)),
+            },
+        }
+    }
+
     /// An object of this version with this face.
     pub fn faced(&self, spoken: &Object) -> Value {
         let value = spoken.to_json_value(&JsonOptions::rest());
         match self.face {
             Face::Own => value,
             Face::Namespace => faces::namespace_of(value),
-            Face::CoreEvent => faces::core_event_of(value),
+            Face::CoreEvent => faces::events::core_event_of(value),
+            Face::GroupEvent => faces::events::group_event_of(value),
         }
     }
 }

@@ -29,7 +29,7 @@ impl Selection {
         let refused = |error: SelectorError| Failure::bad_request(error.to_string());
         let text = match resource.face {
             Face::Own | Face::Namespace => query.fields.clone(),
-            Face::CoreEvent => faces::own_event_selector(&query.fields),
+            Face::CoreEvent | Face::GroupEvent => faces::events::own_event_selector(&query.fields),
         };
         let mut selection = Self {
             labels: LabelSelector::parse(&query.labels).map_err(refused)?,

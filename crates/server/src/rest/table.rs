@@ -1,4 +1,5 @@
 //! Tables: rows and columns that the server makes, so that every tool prints the same.
+use super::faces;
 use super::failure::Failure;
 use super::resource::{Face, Resource};
 use jiff::Timestamp;
@@ -14,7 +15,7 @@ pub fn columns(resource: &Resource) -> Value {
             column("Status", "string", "", "Where the namespace is in its life.", false),
             column("Age", "string", "", "Time since it was created.", false),
         ]),
-        Face::CoreEvent => json!([
+        Face::CoreEvent | Face::GroupEvent => json!([
             column("Last Seen", "string", "", "Time since it happened last.", false),
             column("Type", "string", "", "Normal or Warning.", false),
             column("Reason", "string", "", "One word for the cause.", false),
@@ -66,6 +67,10 @@ pub fn cells(
         }
         Face::Namespace => Ok(json!([hub.name(), encoded["status"]["phase"], age(hub, now)])),
         Face::CoreEvent => Ok(event_cells(encoded, now)),
+        Face::GroupEvent => {
+            let core = faces::events::own_event_of(encoded.clone(), resource.kind.api_version());
+            Ok(event_cells(&faces::events::core_event_of(core), now))
+        }
     }
 }
 

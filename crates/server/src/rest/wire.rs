@@ -1,13 +1,17 @@
-//! The protobuf envelope of the dialect, for the few kinds that kubectl sends in it.
+//! The protobuf envelope of the dialect, for the few kinds that kubectl and programs in Go send in it.
 //!
 //! ```text
 //!   "k8s\0"  Unknown { typeMeta { apiVersion, kind }, raw }
 //! ```
 //! The messages here hold only the fields that we act on; prost skips the others.
+mod events;
+mod lease;
+mod metadata;
+
 use super::failure::Failure;
+use metadata::Metadata;
 use prost::Message;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 const MAGIC: &[u8] = b"k8s\0";
@@ -35,6 +39,9 @@ impl Envelope {
     pub fn to_value(&self) -> Result<Value, Failure> {
         let mut value = match (self.api_version.as_str(), self.kind.as_str()) {
             ("v1", "Namespace") => self.read::<Namespace>()?.to_value(),
+            ("v1", "Event") => self.read::<events::CoreEvent>()?.to_value(),
+            ("events.k8s.io/v1", "Event") => self.read::<events::GroupEvent>()?.to_value(),
+            ("coordination.k8s.io/v1", "Lease") => self.read::<lease::Lease>()?.to_value(),
             ("authorization.k8s.io/v1", "SelfSubjectAccessReview") => {
                 self.read::<AccessReview>()?.to_value()
             }
@@ -79,18 +86,6 @@ struct TypeMeta {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Metadata {
-    #[prost(string, tag = "1")]
-    name: String,
-    #[prost(string, tag = "2")]
-    generate_name: String,
-    #[prost(btree_map = "string, string", tag = "11")]
-    labels: BTreeMap<String, String>,
-    #[prost(btree_map = "string, string", tag = "12")]
-    annotations: BTreeMap<String, String>,
-}
-
-#[derive(Clone, PartialEq, Message)]
 struct Namespace {
     #[prost(message, optional, tag = "1")]
     metadata: Option<Metadata>,
@@ -98,20 +93,7 @@ struct Namespace {
 
 impl Namespace {
     fn to_value(&self) -> Value {
-        let meta = self.metadata.clone().unwrap_or_default();
-        let mut metadata = json!({});
-        if !meta.name.is_empty() {
-            metadata["name"] = json!(meta.name);
-        }
-        if !meta.generate_name.is_empty() {
-            metadata["generateName"] = json!(meta.generate_name);
-        }
-        for (key, map) in [("labels", &meta.labels), ("annotations", &meta.annotations)] {
-            if !map.is_empty() {
-                metadata[key] = json!(map);
-            }
-        }
-        json!({ "metadata": metadata })
+        json!({ "metadata": self.metadata.clone().unwrap_or_default().to_value() })
     }
 }
 

@@ -1,4 +1,5 @@
 """The Python client of Kubernetes: the dynamic client and the one for custom objects."""
+import datetime
 import sys
 
 from kubernetes import client, dynamic, watch
@@ -158,6 +159,32 @@ def typed_core(api_client):
     assert answer.status.allowed is True, answer
 
 
+def records(api_client):
+    """What controllers write as they run: a lease to lead by, and events."""
+    core, leases = client.CoreV1Api(api_client), client.CoordinationV1Api(api_client)
+    now = datetime.datetime(2026, 1, 1, 0, 0, 0, 1, tzinfo=datetime.timezone.utc)
+    spec = client.V1LeaseSpec(holder_identity="a", lease_duration_seconds=15, renew_time=now)
+    lease = client.V1Lease(metadata=client.V1ObjectMeta(name="ctl.example.com"), spec=spec)
+    held = leases.create_namespaced_lease(PROJECT, lease)
+    assert held.spec.renew_time == now and held.spec.holder_identity == "a", held
+    held.spec.holder_identity = "b"
+    place = ("ctl.example.com", PROJECT)
+    leases.replace_namespaced_lease(*place, held)
+    try:
+        leases.replace_namespaced_lease(*place, held)
+        raise AssertionError("a stale version must be refused")
+    except ApiException as refused:
+        assert refused.status == 409, refused
+    leases.delete_namespaced_lease(*place)
+    event = client.CoreV1Event(
+        metadata=client.V1ObjectMeta(generate_name="web."), reason="Synced", type="Normal",
+        involved_object=client.V1ObjectReference(kind="Workload", name="web", namespace=PROJECT),
+    )
+    told = core.create_namespaced_event(PROJECT, event)
+    counted = core.patch_namespaced_event(told.metadata.name, PROJECT, {"count": 2})
+    assert counted.count == 2 and counted.involved_object.name == "web", counted
+
+
 def main():
     configuration = Configuration()
     configuration.host = sys.argv[1]
@@ -168,6 +195,7 @@ def main():
         conflicts(api_client)
         dynamic_client(api_client)
         typed_core(api_client)
+        records(api_client)
     print("all good")
 
 

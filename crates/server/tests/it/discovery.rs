@@ -52,6 +52,28 @@ async fn what_a_client_knows_is_not_sent_again() {
     assert_eq!(other.code.as_u16(), 200);
 }
 
+/// Megabytes that kubectl asks for with every second command.
+#[tokio::test]
+async fn descriptions_that_a_client_knows_are_not_sent_again() {
+    let world = World::start().await;
+    let protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    let json = "application/json";
+    for (path, accept) in [("/openapi/v3", json), ("/openapi/v2", json), ("/openapi/v2", protobuf)]
+    {
+        let ask = async |tag: &str| {
+            let headers = [("accept", accept), ("if-none-match", tag)];
+            world.client.request(world.request(Method::GET, path, &headers, Body::empty())).await
+        };
+        let first = ask("\"other\"").await.expect("an answer");
+        assert_eq!(first.status().as_u16(), 200);
+        let tag = first.headers()["etag"].to_str().expect("a tag").to_owned();
+        let again = ask(&tag).await.expect("an answer");
+        assert_eq!(again.status().as_u16(), 304, "{path}");
+        assert_eq!(again.headers().get("content-type"), None);
+        assert_eq!(again.headers()["etag"], tag.as_str());
+    }
+}
+
 #[tokio::test]
 async fn plain_discovery_walks_from_groups_to_resources() {
     let world = World::start().await;

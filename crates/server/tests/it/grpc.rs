@@ -126,7 +126,8 @@ async fn reflection_lists_the_services_of_this_port() {
         )),
         ..<_>::default()
     };
-    let mut client = v1alpha::server_reflection_client::ServerReflectionClient::new(channel);
+    let mut client =
+        v1alpha::server_reflection_client::ServerReflectionClient::new(channel.clone());
     let mut answers =
         client.server_reflection_info(futures::stream::iter([ask])).await.unwrap().into_inner();
     let Some(v1alpha::server_reflection_response::MessageResponse::ListServicesResponse(older)) =
@@ -143,6 +144,40 @@ async fn reflection_lists_the_services_of_this_port() {
     for elsewhere in ["infra.Infragrpc", "orrery.volumes.v1.Pool", "csi.v1.Node"] {
         assert!(!found.contains(elsewhere), "{found:?}");
     }
+    for service in found {
+        for described in
+            [described(&channel, &service).await, described_as_before(&channel, &service).await]
+        {
+            assert!(described, "what is listed can be described: {service}");
+        }
+    }
+}
+
+async fn described(channel: &tonic::transport::Channel, service: &str) -> bool {
+    let ask = v1::ServerReflectionRequest {
+        message_request: Some(v1::server_reflection_request::MessageRequest::FileContainingSymbol(
+            service.to_owned(),
+        )),
+        ..<_>::default()
+    };
+    let mut client = v1::server_reflection_client::ServerReflectionClient::new(channel.clone());
+    let answers = client.server_reflection_info(futures::stream::iter([ask])).await;
+    answers.unwrap().into_inner().next().await.is_some_and(|answer| answer.is_ok())
+}
+
+async fn described_as_before(channel: &tonic::transport::Channel, service: &str) -> bool {
+    let ask = v1alpha::ServerReflectionRequest {
+        message_request: Some(
+            v1alpha::server_reflection_request::MessageRequest::FileContainingSymbol(
+                service.to_owned(),
+            ),
+        ),
+        ..<_>::default()
+    };
+    let mut client =
+        v1alpha::server_reflection_client::ServerReflectionClient::new(channel.clone());
+    let answers = client.server_reflection_info(futures::stream::iter([ask])).await;
+    answers.unwrap().into_inner().next().await.is_some_and(|answer| answer.is_ok())
 }
 
 /// Errors travel in headers, of which clients take 8 KiB for sure: more, and code and text are lost.

@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::{Event as CoreEvent, Namespace};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{DynamicObject, GroupVersionKind, PartialObjectMeta};
 use kube::discovery::{ApiResource, Discovery, Scope, pinned_kind};
+use kube::runtime::events::{Event as News, EventType, Recorder};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::runtime::{Controller, controller::Action};
 use kube::{Api, Client, Config, ResourceExt as _};
@@ -173,6 +174,34 @@ async fn kube_discovers_both_ways_and_reads_built_in_kinds() {
     let events: Api<CoreEvent> = Api::namespaced(client.clone(), "default");
     events.list(&ListParams::default()).await.expect("typed events");
     assert!(client.apiserver_version().await.expect("a version").git_version.contains("orrery"));
+}
+
+#[tokio::test]
+async fn kube_records_events() {
+    let world = World::start().await;
+    let client = client(&world);
+    let (resource, api) = workloads(&client).await;
+    let made = api.create(&PostParams::default(), &object("a")).await.expect("created");
+    let recorder = Recorder::new(client.clone(), "example.com/ctl".into());
+    let news = News {
+        type_: EventType::Warning,
+        reason: "Odd".into(),
+        note: Some("it is odd".into()),
+        action: "Look".into(),
+        secondary: None,
+    };
+    let about = kube::Resource::object_ref(&made, &resource);
+    for _ in 0..3 {
+        recorder.publish(&news, &about).await.expect("told");
+    }
+    let events: Api<CoreEvent> = Api::namespaced(client, "default");
+    let of_it = ListParams::default().fields("involvedObject.name=a,reason=Odd");
+    let told = events.list(&of_it).await.expect("events").items;
+    assert_eq!(
+        (told.len(), told[0].count, told[0].message.as_deref()),
+        (1, Some(3), Some("it is odd"))
+    );
+    assert_eq!(told[0].reporting_component.as_deref(), Some("example.com/ctl"));
 }
 
 /// The names that a watcher tells until its first list is complete.

@@ -26,6 +26,7 @@ mod object_versions;
 mod oidc;
 mod ports;
 mod reading;
+mod records;
 mod replicas;
 mod sharing;
 mod storage;

@@ -349,5 +349,5 @@ async fn events_are_found_by_the_object_they_are_about() {
         table["rows"].as_array().expect("rows").iter().map(|row| &row["cells"][3]).collect();
     assert_eq!(objects.len(), 2);
     assert!(objects.contains(&&json!("workload/db")), "{table}");
-    world.post("/api/v1/namespaces/default/events", &json!({})).await.expect(405);
+    world.post("/api/v1/namespaces/default/events", &json!({})).await.expect(422);
 }

@@ -1,5 +1,6 @@
 //! Watches: what they begin with, what they tell, and how they end.
 use crate::support::{MERGE, TABLE, WORKLOADS, World, project, workload};
+use axum::http::Method;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
@@ -210,4 +211,22 @@ async fn hundreds_of_watches_share_a_connection() {
     for events in &mut open {
         assert_eq!(events.next().await.expect("an event")["object"]["metadata"]["name"], "a");
     }
+}
+
+/// The paths of watches as they once were; libraries of Ruby still know no others.
+#[tokio::test]
+async fn watches_have_an_older_path() {
+    let world = World::start().await;
+    world.post(WORKLOADS, &workload("a")).await.expect(201);
+    world.post(WORKLOADS, &workload("b")).await.expect(201);
+    let older = WORKLOADS.replace("/v1/", "/v1/watch/");
+    let mut events = world.watch(&format!("{older}?timeoutSeconds=30"), "application/json").await;
+    let first = events.next().await.expect("an event");
+    assert_eq!(
+        (&first["type"], &first["object"]["metadata"]["name"]),
+        (&json!("ADDED"), &json!("a"))
+    );
+    let mut events = world.watch(&format!("{older}/b"), "application/json").await;
+    assert_eq!(events.next().await.expect("an event")["object"]["metadata"]["name"], "b");
+    world.send_as(Method::POST, &older, "application/json", "{}").await.expect(404);
 }

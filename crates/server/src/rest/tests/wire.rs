@@ -1,5 +1,7 @@
+use super::metadata::Time;
 use super::*;
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 fn mk_envelope(api_version: &str, kind: &str, raw: Vec<u8>) -> Vec<u8> {
     let type_meta = TypeMeta { api_version: api_version.into(), kind: kind.into() };
@@ -37,6 +39,88 @@ fn an_access_review_reads_as_its_json() {
         value["spec"],
         json!({ "resourceAttributes": { "verb": "get", "resource": "workloads" } })
     );
+}
+
+#[track_caller]
+fn check(api_version: &str, kind: &str, raw: Vec<u8>, expect: Value) {
+    let value = Envelope::open(&mk_envelope(api_version, kind, raw)).expect("opens").to_value();
+    let mut value = value.expect("it is read");
+    value.as_object_mut().expect("an object").retain(|key, _| key != "apiVersion" && key != "kind");
+    assert_eq!(value, expect);
+}
+
+/// A quarter of a second after the first second of 2026.
+const TIME: Time = Time { seconds: 1_767_225_601, nanos: 250_000_000 };
+
+#[test]
+fn a_lease_reads_as_its_json() {
+    let spec = lease::Spec {
+        holder_identity: Some(String::new()),
+        lease_duration_seconds: Some(15),
+        renew_time: Some(TIME),
+        lease_transitions: Some(0),
+        ..<_>::default()
+    };
+    let metadata = Metadata {
+        name: "ctl.example.com".into(),
+        namespace: "demo".into(),
+        resource_version: "7".into(),
+        finalizers: vec!["example.com/a".into()],
+        ..Metadata::default()
+    };
+    let raw = lease::Lease { metadata: Some(metadata), spec: Some(spec) }.encode_to_vec();
+    let expect = json!({
+        "metadata": {
+            "name": "ctl.example.com", "namespace": "demo", "resourceVersion": "7",
+            "finalizers": ["example.com/a"],
+        },
+        // Who lets go of it says so: nobody holds it.
+        "spec": {
+            "holderIdentity": "", "leaseDurationSeconds": 15, "leaseTransitions": 0,
+            "renewTime": "2026-01-01T00:00:01.250000Z",
+        },
+    });
+    check("coordination.k8s.io/v1", "Lease", raw, expect);
+}
+
+#[test]
+fn events_read_as_their_json() {
+    let about = || {
+        let (kind, name) = ("Workload".into(), "web".into());
+        Some(events::Reference { kind, name, ..<_>::default() })
+    };
+    let source = || Some(events::Source { component: "ctl".into() });
+    let core = events::CoreEvent {
+        involved_object: about(),
+        reason: "R".into(),
+        source: source(),
+        first: Some(Time::default()),
+        last: Some(TIME),
+        count: 2,
+        ..<_>::default()
+    };
+    let expect = json!({
+        "metadata": {}, "involvedObject": { "kind": "Workload", "name": "web" }, "reason": "R",
+        "source": { "component": "ctl" }, "firstTimestamp": null,
+        "lastTimestamp": "2026-01-01T00:00:01.250000Z", "count": 2,
+    });
+    check("v1", "Event", core.encode_to_vec(), expect);
+    let group = events::GroupEvent {
+        regarding: about(),
+        reason: "R".into(),
+        note: "n".into(),
+        controller: "ctl".into(),
+        at: Some(TIME),
+        series: Some(events::Series { count: 3, last: Some(TIME) }),
+        ..<_>::default()
+    };
+    let time = "2026-01-01T00:00:01.250000Z";
+    let expect = json!({
+        "metadata": {}, "regarding": { "kind": "Workload", "name": "web" }, "reason": "R", "note": "n",
+        "reportingController": "ctl", "eventTime": time, "deprecatedCount": 0,
+        "series": { "count": 3, "lastObservedTime": time },
+    });
+    check("events.k8s.io/v1", "Event", group.encode_to_vec(), expect);
 }
 
 #[test]
