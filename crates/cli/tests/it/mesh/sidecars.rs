@@ -150,12 +150,11 @@ fn sidecars_are_started_watched_changed_and_taken_away() {
         let asked = format!("fronting: {{port: {front}}}, sidecar: {{outboundPort: {books}}}");
         service("books", &format!("{{ports: {ports}, {asked}}}"))
     };
-    let on_edge = json!({"placement": {"nodes": ["edgea"]}});
     let everything = [
         PROJECT.to_owned(),
         service("web", &format!("{{sidecar: {{outboundPort: {web}}}}}")),
         of_books(front),
-        workload("books", BOOKS, &json!({"PORT": app.to_string()}), &on_edge),
+        workload("books", BOOKS, &json!({"PORT": app.to_string()}), &on_edge()),
         workload(
             "web",
             WEB,
@@ -183,11 +182,34 @@ fn sidecars_are_started_watched_changed_and_taken_away() {
     answers(asked, (200, "books edgea"));
     shown.row("books", &["Ready", "1", "1", "1/1"]);
 
-    // What cannot be as asked for says so, and takes nothing from others.
+    what_cannot_be_is_said(&home, &shown, &at, web);
+
+    // It goes when it is not asked for any more, and with its service.
+    let last = of_sidecar("books-sidecar");
+    apply(&home, "without.yaml", &at, &service("books", "{ports: [{name: http, port: 80}]}"));
+    until("the sidecar of the books is gone", || (!alive(last)).then_some(()));
+    let last = of_sidecar("web-sidecar");
+    for name in ["web", "bank", "desk", "twins"] {
+        delete(&home, &at, &["meshservice", name]);
+    }
+    shown.nothing_is_left();
+    assert!(!alive(last), "its Envoy is gone");
+}
+
+fn on_edge() -> Value {
+    json!({"placement": {"nodes": ["edgea"]}})
+}
+
+fn delete(home: &Home, at: &[&str], what: &[&str]) {
+    home.orrery(&[&["delete"], what, &["-p", "shop"], at].concat()).good();
+}
+
+/// What cannot be as asked for says so, and takes nothing from others. The sidecar of `web` has the port `web`.
+fn what_cannot_be_is_said(home: &Home, shown: &Shown<'_>, at: &[&str], web: u16) {
     let bank = format!("{{workload: web, sidecar: {{outboundPort: {web}}}}}");
-    let by_hand = workload("desk-sidecar", BOOKS, &json!({"PORT": "0"}), &on_edge);
+    let by_hand = workload("desk-sidecar", BOOKS, &json!({"PORT": "0"}), &on_edge());
     let desk = service("desk", "{sidecar: {}}");
-    apply(&home, "more.yaml", &at, &[service("bank", &bank), by_hand, desk].concat());
+    apply(home, "more.yaml", at, &[service("bank", &bank), by_hand, desk].concat());
     shown.says(
         "bank",
         "PortTaken",
@@ -201,26 +223,12 @@ fn sidecars_are_started_watched_changed_and_taken_away() {
     );
     let two = json!({"placement": {"selector": {}, "replicas": 2}});
     let two = workload("twins", "import time; time.sleep(3600)", &json!({}), &two);
-    apply(&home, "twins.yaml", &at, &[service("twins", &twins), two].concat());
+    apply(home, "twins.yaml", at, &[service("twins", &twins), two].concat());
     shown.says("twins", "SeveralCopies", "node edgea has 2 copies of the workload");
-    let delete = |what: &[&str]| {
-        home.orrery(&[&["delete"], what, &["-p", "shop"], &at].concat()).good();
-    };
-    delete(&["workload", "desk-sidecar"]);
+    delete(home, at, &["workload", "desk-sidecar"]);
     until("it is made when the name is free", || {
         (shown.condition("desk")?.0 != "NameTaken").then_some(())
     });
-
-    // It goes when it is not asked for any more, and with its service.
-    let last = of_sidecar("books-sidecar");
-    apply(&home, "without.yaml", &at, &service("books", "{ports: [{name: http, port: 80}]}"));
-    until("the sidecar of the books is gone", || (!alive(last)).then_some(()));
-    let last = of_sidecar("web-sidecar");
-    for name in ["web", "bank", "desk", "twins"] {
-        delete(&["meshservice", name]);
-    }
-    shown.nothing_is_left();
-    assert!(!alive(last), "its Envoy is gone");
 }
 
 /// The commands of docs/mesh.md, on a machine of their own: the ports of the example are free there.
@@ -336,11 +344,6 @@ fn sidecars_prove_who_they_are_and_follow_the_copies_over_nodes() {
     let _agents: Vec<Asked> = ["edgea", "edgeb"].iter().enumerate().map(start).collect();
     let shown = Shown { home: &home, at: &[] };
 
-    let books = |replicas: usize| {
-        let selector = json!({"matchLabels": {"zone": "edge"}});
-        let placement = json!({"placement": {"selector": selector, "replicas": replicas}});
-        workload("books", BOOKS, &json!({"PORT": "8080"}), &placement)
-    };
     let web =
         json!({"placement": {"nodes": ["edgea"]}, "dependsOn": [{"workload": "web-sidecar"}]});
     let of_books = "{encrypted: true, ports: [{name: http, port: 80, targetPort: 8080}],
@@ -355,11 +358,7 @@ fn sidecars_prove_who_they_are_and_follow_the_copies_over_nodes() {
     ];
     apply(&home, "all.yaml", &[], &everything.concat());
     let asked = SocketAddr::from((network.node(0), 8000));
-    let (a, b) = ("books edgea", "books edgeb");
-    let is_book = |said: &Option<(u16, String)>, who: &[&str]| {
-        said.as_ref().is_some_and(|(status, body)| *status == 200 && who.contains(&body.as_str()))
-    };
-    until("the books answer", || is_book(&get(asked, "web", "/"), &[a, b]).then_some(()));
+    until("the books answer", || is_book(&get(asked, "web", "/")).then_some(()));
     shown.row("books", &["Ready", "1", "1", "1/1"]);
 
     // The key is in a secret, and nowhere else.
@@ -369,24 +368,7 @@ fn sidecars_prove_who_they_are_and_follow_the_copies_over_nodes() {
         assert!(!all.contains("PRIVATE KEY"), "{kind} show the key");
     }
 
-    // One copy more has its own, before anything is sent to it; one less takes it along.
-    apply(&home, "two.yaml", &[], &books(2));
-    let mut seen = std::collections::BTreeSet::new();
-    until("both copies answer", || {
-        let said = get(asked, "web", "/");
-        assert!(is_book(&said, &[a, b]), "{said:?}");
-        seen.insert(said?.1);
-        (seen.len() == 2).then_some(())
-    });
-    shown.row("books", &["Ready", "2", "2", "2/2"]);
-    let inbound = SocketAddr::from((network.node(1), 15_006));
-    assert_eq!(get(inbound, "books", "/"), None, "plain text is not heard");
-    apply(&home, "one.yaml", &[], &books(1));
-    shown.row("books", &["Ready", "1", "1", "1/1"]);
-    let listed = shown.names("workloadinstances");
-    let sidecars = listed.iter().filter(|name| name.starts_with("books-sidecar"));
-    assert_eq!(sidecars.count(), 1, "{listed:?}");
-    until("the books answer", || is_book(&get(asked, "web", "/"), &[a, b]).then_some(()));
+    sidecars_follow_the_copies(&home, &network, &shown);
 
     // They get other certificates when the authority rotates, and nobody is left with one of the old.
     home.orrery(&["pki", "rotate"]).good();
@@ -396,7 +378,7 @@ fn sidecars_prove_who_they_are_and_follow_the_copies_over_nodes() {
         (!refused.err.contains("proxy/")).then_some(())
     });
     shown.row("books", &["Ready", "1", "1", "1/1"]);
-    until("the books answer", || is_book(&get(asked, "web", "/"), &[a, b]).then_some(()));
+    until("the books answer", || is_book(&get(asked, "web", "/")).then_some(()));
 
     // Who asks is proven.
     apply(&home, "closed.yaml", &[], &TARGET.replace("WHO", "bank"));
@@ -408,4 +390,38 @@ fn sidecars_prove_who_they_are_and_follow_the_copies_over_nodes() {
         }
     }
     shown.nothing_is_left();
+}
+
+/// The books on so many of the edge's nodes.
+fn books(replicas: usize) -> String {
+    let selector = json!({"matchLabels": {"zone": "edge"}});
+    let placement = json!({"placement": {"selector": selector, "replicas": replicas}});
+    workload("books", BOOKS, &json!({"PORT": "8080"}), &placement)
+}
+
+fn is_book(said: &Option<(u16, String)>) -> bool {
+    let nodes = ["books edgea", "books edgeb"];
+    said.as_ref().is_some_and(|(status, body)| *status == 200 && nodes.contains(&body.as_str()))
+}
+
+/// One copy more has its own, before anything is sent to it; one less takes it along.
+fn sidecars_follow_the_copies(home: &Home, network: &Network, shown: &Shown<'_>) {
+    let asked = SocketAddr::from((network.node(0), 8000));
+    apply(home, "two.yaml", &[], &books(2));
+    let mut seen = std::collections::BTreeSet::new();
+    until("both copies answer", || {
+        let said = get(asked, "web", "/");
+        assert!(is_book(&said), "{said:?}");
+        seen.insert(said?.1);
+        (seen.len() == 2).then_some(())
+    });
+    shown.row("books", &["Ready", "2", "2", "2/2"]);
+    let inbound = SocketAddr::from((network.node(1), 15_006));
+    assert_eq!(get(inbound, "books", "/"), None, "plain text is not heard");
+    apply(home, "one.yaml", &[], &books(1));
+    shown.row("books", &["Ready", "1", "1", "1/1"]);
+    let listed = shown.names("workloadinstances");
+    let sidecars = listed.iter().filter(|name| name.starts_with("books-sidecar"));
+    assert_eq!(sidecars.count(), 1, "{listed:?}");
+    until("the books answer", || is_book(&get(asked, "web", "/")).then_some(()));
 }
