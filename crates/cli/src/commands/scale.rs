@@ -20,7 +20,8 @@ pub async fn run(global: &Global, arguments: ScaleArguments) -> anyhow::Result<(
     // What cannot be scaled is said before anything is.
     if let Some(other) = resources.iter().find(|resource| !scales(&resource.kind)) {
         let kinds = session.known.kinds.iter().filter(|kind| scales(kind));
-        let names: Vec<&str> = kinds.map(|kind| kind.plural.as_str()).collect();
+        let mut names: Vec<&str> = kinds.map(|kind| kind.plural.as_str()).collect();
+        names.sort_unstable();
         bail!("{} has no number of copies; {} have one", other.title(), names.join(", "));
     }
     let (wanted, expected) = (arguments.replicas, arguments.current_replicas);
