@@ -101,7 +101,12 @@ pub struct Choice<'a> {
     pub all: bool,
 }
 
-impl Choice<'_> {
+impl<'a> Choice<'a> {
+    /// By name alone.
+    pub fn named(words: &'a [String], project: Option<&'a str>) -> Self {
+        Self { words, project, all_projects: false, selector: None, all: false }
+    }
+
     /// The resources that are meant. A kind alone means all of it only when that was said.
     pub async fn resources(&self, session: &Session) -> anyhow::Result<Vec<Resource>> {
         let project = session.project(self.project, self.all_projects);

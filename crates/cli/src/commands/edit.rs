@@ -22,13 +22,7 @@ const ATTEMPTS_MAX: usize = 10;
 
 pub async fn run(global: &Global, arguments: EditArguments) -> anyhow::Result<()> {
     let session = Session::open(global, &arguments.connection).await?;
-    let choice = Choice {
-        words: &arguments.words,
-        project: arguments.project.as_deref(),
-        all_projects: false,
-        selector: None,
-        all: false,
-    };
+    let choice = Choice::named(&arguments.words, arguments.project.as_deref());
     for resource in choice.resources(&session).await? {
         edit(&session, &resource).await?;
     }

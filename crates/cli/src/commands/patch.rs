@@ -17,13 +17,7 @@ pub async fn run(global: &Global, arguments: PatchArguments) -> anyhow::Result<(
     };
     let patch = Patch::read(arguments.r#type, &text)?;
     let session = Session::open(global, &arguments.connection).await?;
-    let choice = Choice {
-        words: &arguments.words,
-        project: arguments.project.as_deref(),
-        all_projects: false,
-        selector: None,
-        all: false,
-    };
+    let choice = Choice::named(&arguments.words, arguments.project.as_deref());
     for resource in choice.resources(&session).await? {
         let changed =
             changing::change(&session, &resource, arguments.dry_run, |live| patch.apply(live));

@@ -9,13 +9,7 @@ use serde_json::{Value, json};
 
 pub async fn run(global: &Global, arguments: ScaleArguments) -> anyhow::Result<()> {
     let session = Session::open(global, &arguments.connection).await?;
-    let choice = Choice {
-        words: &arguments.words,
-        project: arguments.project.as_deref(),
-        all_projects: false,
-        selector: None,
-        all: false,
-    };
+    let choice = Choice::named(&arguments.words, arguments.project.as_deref());
     let resources = choice.resources(&session).await?;
     // What cannot be scaled is said before anything is.
     if let Some(other) = resources.iter().find(|resource| !scales(&resource.kind)) {
