@@ -1,9 +1,8 @@
 //! Defaults: what is filled in when people leave it out.
-use prost_reflect::{DynamicMessage, Value};
-
 use crate::{
     object::Object,
-    schema::{Element, FieldSchema, MessageId, Schema, Shape},
+    record::{Record, Value},
+    schema::{Element, FieldSchema, MessageId, Schema},
 };
 
 /// Fills in the declared defaults and then runs the defaulters of the kind. Idempotent.
@@ -16,41 +15,40 @@ pub fn default(object: &mut Object) {
         return;
     }
     let kind = object.kind().clone();
-    if let Some(spec) = &kind.fields.spec {
-        object.message_mut().get_field_mut(spec);
+    if let Some(spec) = kind.numbers.spec {
+        object.record_mut().record_mut(spec);
     }
-    fill_message(&kind.schema, Schema::ROOT, object.message_mut());
+    fill_message(&kind.schema, Schema::ROOT, object.record_mut());
     for defaulter in &kind.defaulters {
         defaulter(object);
     }
 }
 
-fn fill_message(schema: &Schema, id: MessageId, message: &mut DynamicMessage) {
+fn fill_message(schema: &Schema, id: MessageId, record: &mut Record) {
     for field in &schema.message(id).fields {
-        fill_field(schema, field, message);
+        fill_field(schema, field, record);
     }
 }
 
-fn fill_field(schema: &Schema, field: &FieldSchema, message: &mut DynamicMessage) {
-    if !message.has_field(&field.descriptor) {
-        let Some(value) = &field.default else { return };
-        message.set_field(&field.descriptor, value.clone());
+fn fill_field(schema: &Schema, field: &FieldSchema, record: &mut Record) {
+    if let Some(value) = &field.default
+        && !record.has(field.number)
+    {
+        record.put(field.number, value.clone());
     }
     let Element::Message(child) = field.shape.element() else { return };
-    // The field was present or has just been filled, so this does not create anything.
-    let value = message.get_field_mut(&field.descriptor);
-    match (field.shape, value) {
-        (Shape::Single(_), Value::Message(message)) => fill_message(schema, child, message),
-        (Shape::List(_), Value::List(items)) => {
-            for item in items.iter_mut().filter_map(Value::as_message_mut) {
+    match record.get_mut(field.number) {
+        Some(Value::Record(record)) => fill_message(schema, child, record),
+        Some(Value::List(items)) => {
+            for item in items.iter_mut().filter_map(Value::as_record_mut) {
                 fill_message(schema, child, item);
             }
         }
-        (Shape::Map { .. }, Value::Map(values)) => {
-            for value in values.values_mut().filter_map(Value::as_message_mut) {
+        Some(Value::Map(values)) => {
+            for value in values.values_mut().filter_map(Value::as_record_mut) {
                 fill_message(schema, child, value);
             }
         }
-        (Shape::Single(_) | Shape::List(_) | Shape::Map { .. }, _) => {}
+        Some(_) | None => {}
     }
 }

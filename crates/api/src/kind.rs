@@ -6,10 +6,11 @@ use std::{fmt, sync::Arc};
 use orrery_proto::options::v1::{Column as ColumnRules, KindRules, Scale};
 use prost_reflect::{FieldDescriptor, MessageDescriptor};
 
-use self::fields::has_type_fields;
-pub(crate) use self::fields::{Fields, MetaFields, Numbers};
+use self::fields::{Fields, has_type_fields};
+pub(crate) use self::fields::{ListNumbers, Numbers, Parts};
 use crate::{
     docs::field_doc,
+    lookup::Step,
     object::Object,
     schema::{self, Element, Scalar, Schema, Shape, WellKnown},
     scheme::RegistrationError,
@@ -33,15 +34,15 @@ pub struct Kind {
     pub(crate) columns: Vec<Column>,
     pub(crate) descriptor: MessageDescriptor,
     pub(crate) list_descriptor: MessageDescriptor,
-    pub(crate) fields: Fields,
-    pub(crate) meta: MetaFields,
+    pub(crate) list_numbers: ListNumbers,
     pub(crate) numbers: Numbers,
+    pub(crate) parts: Parts,
     pub(crate) schema: Schema,
     pub(crate) has_secrets: bool,
     /// Where its spec says with whom an object is shared.
-    pub(crate) sharing: Option<FieldDescriptor>,
+    pub(crate) sharing: Option<u32>,
     /// Where its spec names the version of an object, for kinds whose versions are kept.
-    pub(crate) version: Option<FieldDescriptor>,
+    pub(crate) version: Option<u32>,
     pub(crate) defaulters: Vec<Defaulter>,
     pub(crate) validators: Vec<Validator>,
 }
@@ -57,7 +58,7 @@ pub struct Column {
     pub wide: bool,
     /// The comment of the field that is shown.
     pub description: String,
-    pub(crate) steps: Vec<FieldDescriptor>,
+    pub(crate) steps: Vec<Step>,
     /// The numbers of the steps, where objects are found by what the column shows: single texts.
     pub(crate) way: Option<Vec<u32>>,
 }
@@ -150,10 +151,10 @@ impl Kind {
         &self.columns
     }
     pub fn has_spec(&self) -> bool {
-        self.fields.spec.is_some()
+        self.numbers.spec.is_some()
     }
     pub fn has_status(&self) -> bool {
-        self.fields.status.is_some()
+        self.numbers.status.is_some()
     }
     pub fn descriptor(&self) -> &MessageDescriptor {
         &self.descriptor
@@ -190,7 +191,8 @@ impl Kind {
         let refuse = |problem| vec![definition_error(descriptor, problem)];
         let list_descriptor = find_list(descriptor).map_err(refuse)?;
         let fields = Fields::find(descriptor).map_err(refuse)?;
-        let meta = MetaFields::find(&fields.metadata).map_err(refuse)?;
+        let numbers = fields.numbers().map_err(refuse)?;
+        let parts = fields.parts(&schema).map_err(refuse)?;
         check_names(&rules).map_err(refuse)?;
         rules.scale.iter().try_for_each(|scale| check_scale(scale, &schema)).map_err(refuse)?;
         let sharing =
@@ -211,10 +213,10 @@ impl Kind {
             rules,
             columns,
             descriptor: descriptor.clone(),
+            list_numbers: ListNumbers::of(&list_descriptor).map_err(refuse)?,
             list_descriptor,
-            numbers: Numbers::of(&fields, &meta),
-            fields,
-            meta,
+            numbers,
+            parts,
             schema,
             has_secrets,
             sharing,
@@ -312,7 +314,7 @@ impl Column {
         let steps = crate::lookup::steps(schema, path)
             .ok_or_else(|| format!("column {:?}: {path} goes through a list", rules.name))?;
         let is_text = field.shape == Shape::Single(Element::Scalar(Scalar::String));
-        let way = is_text.then(|| steps.iter().map(FieldDescriptor::number).collect());
+        let way = is_text.then(|| steps.iter().map(|step| step.number).collect());
         let description = field_doc(&field.descriptor);
         Ok(Self {
             name: rules.name.clone(),

@@ -28,6 +28,7 @@ mod manifest;
 mod object;
 pub mod openapi;
 mod path;
+mod record;
 mod schema;
 mod scheme;
 mod select;
@@ -52,6 +53,7 @@ pub use manifest::{
     value_to_yaml,
 };
 pub use object::{Composed, Decoded, Encoded, Form, LINEAGE, Object, ObjectError, ObjectList};
+pub use record::{Key, Malformed, Map, Record, Value};
 pub use schema::{
     Element, FieldSchema, MessageId, MessageSchema, OneofSchema, Scalar, Schema, Shape, WellKnown,
 };

@@ -1,37 +1,25 @@
-//! Reads values at a path of a message without turning it into JSON.
-use std::borrow::Cow;
+//! Reads values at a path of a record without turning it into JSON.
+use crate::{
+    record::{Record, Value},
+    schema::{Element, Schema, Shape},
+};
 
-use prost_reflect::{DynamicMessage, FieldDescriptor, Value};
-
-use crate::schema::{Element, Schema, Shape};
-
-/// The value of a field, borrowed; `None` when it is absent.
-pub(crate) fn get<'a>(message: &'a DynamicMessage, field: &FieldDescriptor) -> Option<&'a Value> {
-    // Asked first: a value that is absent would be made, to be thrown away.
-    if !message.has_field(field) {
-        return None;
-    }
-    match message.get_field(field) {
-        Cow::Borrowed(value) => Some(value),
-        Cow::Owned(_) => None,
-    }
-}
-
-/// The sub-message in a field, when it is present.
-pub(crate) fn get_message<'a>(
-    message: &'a DynamicMessage,
-    field: &FieldDescriptor,
-) -> Option<&'a DynamicMessage> {
-    get(message, field).and_then(Value::as_message)
+/// One field on the way to a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub number: u32,
+    /// Whether its absence says that it has its zero value.
+    pub zero_when_absent: bool,
 }
 
 /// The fields along a dotted JSON path, when every field but the last is a single message.
-pub(crate) fn steps(schema: &Schema, path: &str) -> Option<Vec<FieldDescriptor>> {
+pub(crate) fn steps(schema: &Schema, path: &str) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
     let mut message = Some(schema.root());
     for name in path.split('.') {
         let field = message?.field_by_json_name(name)?;
-        steps.push(field.descriptor.clone());
+        let single = matches!(field.shape, Shape::Single(_));
+        steps.push(Step { number: field.number, zero_when_absent: single && !field.presence });
         message = match field.shape {
             Shape::Single(Element::Message(id)) => Some(schema.message(id)),
             Shape::Single(_) | Shape::List(_) | Shape::Map { .. } => None,
@@ -41,11 +29,11 @@ pub(crate) fn steps(schema: &Schema, path: &str) -> Option<Vec<FieldDescriptor>>
 }
 
 /// The value at the end of `steps`; `None` as soon as something on the way is absent.
-pub(crate) fn follow<'a>(root: &'a DynamicMessage, steps: &[FieldDescriptor]) -> Option<&'a Value> {
+pub(crate) fn follow<'a>(root: &'a Record, steps: &[Step]) -> Option<&'a Value> {
     let (last, way) = steps.split_last()?;
-    let mut message = root;
+    let mut record = root;
     for step in way {
-        message = get_message(message, step)?;
+        record = record.record(step.number)?;
     }
-    get(message, last)
+    record.get(last.number)
 }

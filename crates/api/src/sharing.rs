@@ -2,16 +2,15 @@
 //!
 //! A kind can be shared when its spec has a field `sharing` of the type `orrery.meta.v1.Sharing`. Projects stand
 //! there by their names for people, and by their ids in the store.
-use std::sync::Arc;
-
 use orrery_proto::meta::v1::{SharedProject, Sharing};
 use prost::Message as _;
-use prost_reflect::{DynamicMessage, FieldDescriptor, Kind as ProtoKind, Value};
+use prost_reflect::{FieldDescriptor, Kind as ProtoKind};
 
 use crate::{
     kind::Kind,
-    lookup,
     object::{Encoded, Object, ObjectError, wire},
+    record::{self, Value},
+    schema::{Element, MessageId},
     violation::Violation,
 };
 
@@ -78,7 +77,7 @@ pub fn seen_by(sharing: &Sharing, project: &str) -> Sharing {
 pub(crate) fn find(
     spec: Option<&FieldDescriptor>,
     cluster_scoped: bool,
-) -> Result<Option<FieldDescriptor>, String> {
+) -> Result<Option<u32>, String> {
     let Some(ProtoKind::Message(spec)) = spec.map(FieldDescriptor::kind) else { return Ok(None) };
     let Some(field) = spec.get_field_by_name(FIELD) else { return Ok(None) };
     let ours = field.kind().as_message().is_some_and(|it| it.full_name() == MESSAGE);
@@ -88,7 +87,7 @@ pub(crate) fn find(
     if cluster_scoped {
         return Err(format!("spec.{FIELD} is for kinds that live in projects"));
     }
-    Ok(Some(field))
+    Ok(Some(field.number()))
 }
 
 /// What no rule of a single field says.
@@ -157,27 +156,37 @@ impl Kind {
     }
 
     fn sharing_way(&self) -> Option<[u32; 2]> {
-        Some([self.fields.spec.as_ref()?.number(), self.sharing.as_ref()?.number()])
+        Some([self.numbers.spec?, self.sharing?])
+    }
+
+    /// What the schema calls the message that says it.
+    fn sharing_part(&self) -> Option<MessageId> {
+        let (spec, number) = (self.schema.message(self.parts.spec?), self.sharing?);
+        match spec.numbered(number, 0)?.1.shape.element() {
+            Element::Message(id) => Some(id),
+            Element::Scalar(_) | Element::WellKnown(_) => None,
+        }
     }
 }
 
 impl Object {
     /// What its spec says about sharing.
     pub fn sharing(&self) -> Option<Sharing> {
-        let field = self.kind().sharing.as_ref()?;
-        lookup::get_message(self.spec()?, field)?.transcode_to().ok()
+        let kind = self.kind();
+        let said = self.spec()?.record(kind.sharing?)?;
+        let bytes = record::encode(&kind.schema, kind.sharing_part()?, said);
+        Sharing::decode(bytes.as_slice()).ok()
     }
 
     /// Makes its spec say this about sharing. Objects of kinds that cannot be shared stay as they are.
     pub fn set_sharing(&mut self, sharing: &Sharing) {
-        let kind: Arc<Kind> = self.kind().clone();
-        let (Some(spec), Some(field)) = (&kind.fields.spec, &kind.sharing) else { return };
-        let ProtoKind::Message(descriptor) = field.kind() else { return };
-        let message = DynamicMessage::decode(descriptor, sharing.encode_to_vec().as_slice())
-            .expect("bytes of a Sharing are a Sharing");
-        if let Some(spec) = self.message_mut().get_field_mut(spec).as_message_mut() {
-            spec.set_field(field, Value::Message(message));
-        }
+        let kind = self.kind();
+        let (Some([spec, number]), Some(id)) = (kind.sharing_way(), kind.sharing_part()) else {
+            return;
+        };
+        let said = record::decode(&kind.schema, id, &sharing.encode_to_vec());
+        let said = said.expect("bytes of a Sharing are a Sharing");
+        self.record_mut().record_mut(spec).put(number, Value::Record(said));
     }
 }
 

@@ -2,13 +2,13 @@
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
-use prost_reflect::Value;
 
 use crate::{
     json,
     kind::{Column, ColumnType},
     lookup,
     object::Object,
+    record::Value,
 };
 
 /// One cell of a table.
@@ -49,7 +49,7 @@ pub fn table_cells(object: &Object, now: Timestamp) -> Vec<Cell> {
 }
 
 fn cell(object: &Object, column: &Column, now: Timestamp) -> Cell {
-    match lookup::follow(object.message(), &column.steps) {
+    match lookup::follow(object.record(), &column.steps) {
         Some(value) => match column.r#type {
             ColumnType::Date => date(value, now),
             ColumnType::String | ColumnType::Integer | ColumnType::Boolean => scalar(value),
@@ -61,11 +61,10 @@ fn cell(object: &Object, column: &Column, now: Timestamp) -> Cell {
 /// A number whose definition writes out its zero shows 0 once its message is there.
 fn absent(object: &Object, column: &Column) -> Cell {
     let Some((last, way)) = column.steps.split_last() else { return Cell::Empty };
-    let parent_is_there = way.is_empty() || lookup::follow(object.message(), way).is_some();
-    let plain = !last.supports_presence() && !last.is_list() && !last.is_map();
+    let parent_is_there = way.is_empty() || lookup::follow(object.record(), way).is_some();
     match column.r#type {
-        ColumnType::Integer if plain && parent_is_there => Cell::Integer(0),
-        ColumnType::Boolean if plain && parent_is_there => Cell::Boolean(false),
+        ColumnType::Integer if last.zero_when_absent && parent_is_there => Cell::Integer(0),
+        ColumnType::Boolean if last.zero_when_absent && parent_is_there => Cell::Boolean(false),
         ColumnType::Integer | ColumnType::Boolean | ColumnType::String | ColumnType::Date => {
             Cell::Empty
         }
@@ -73,7 +72,7 @@ fn absent(object: &Object, column: &Column) -> Cell {
 }
 
 fn date(value: &Value, now: Timestamp) -> Cell {
-    let time = value.as_message().and_then(json::timestamp_of);
+    let time = json::timestamp_of(value);
     time.map_or(Cell::Empty, |time| Cell::Text(since(time, now)))
 }
 
@@ -90,7 +89,7 @@ fn scalar(value: &Value) -> Cell {
             Cell::Text(text(value))
         }
         // Columns do not lead to these.
-        Value::EnumNumber(_) | Value::Message(_) | Value::Map(_) => Cell::Empty,
+        Value::Record(_) | Value::Map(_) | Value::Time { .. } | Value::Open(_) => Cell::Empty,
     }
 }
 

@@ -1,10 +1,9 @@
 //! The version of an object, as its spec names it, for kinds whose versions are kept.
 use orrery_proto::options::v1::KindRules;
-use prost_reflect::{FieldDescriptor, Kind as ProtoKind, Value};
+use prost_reflect::{FieldDescriptor, Kind as ProtoKind};
 
 use crate::{
     kind::Kind,
-    lookup,
     object::{Encoded, Object, wire},
 };
 
@@ -15,7 +14,7 @@ const FIELD: &str = "version";
 pub(crate) fn find(
     spec: Option<&FieldDescriptor>,
     rules: &KindRules,
-) -> Result<Option<FieldDescriptor>, String> {
+) -> Result<Option<u32>, String> {
     if !rules.versioned {
         return Ok(None);
     }
@@ -23,7 +22,7 @@ pub(crate) fn find(
     let field = spec.and_then(|spec| spec.as_message()?.get_field_by_name(FIELD));
     let text = field.filter(|it| matches!(it.kind(), ProtoKind::String) && !it.is_list());
     match text {
-        Some(field) => Ok(Some(field)),
+        Some(field) => Ok(Some(field.number())),
         None => Err(format!("its versions are kept, so it must have a text spec.{FIELD}")),
     }
 }
@@ -38,8 +37,8 @@ impl Kind {
 impl Object {
     /// What its spec calls its version; empty where it has none, or the kind keeps none.
     pub fn version(&self) -> &str {
-        let found = self.kind().version.as_ref().and_then(|field| lookup::get(self.spec()?, field));
-        found.and_then(Value::as_str).unwrap_or_default()
+        let found = self.kind().version.and_then(|number| Some(self.spec()?.text(number)));
+        found.unwrap_or_default()
     }
 }
 
@@ -47,8 +46,8 @@ impl Encoded {
     /// What its spec calls its version. Nothing is decoded for that.
     pub fn version(&self) -> &str {
         let kind = self.kind();
-        let (Some(spec), Some(field)) = (&kind.fields.spec, &kind.version) else { return "" };
-        let found = wire::all(self.raw(), &[spec.number(), field.number()]);
+        let (Some(spec), Some(field)) = (kind.numbers.spec, kind.version) else { return "" };
+        let found = wire::all(self.raw(), &[spec, field]);
         found.last().map_or("", |text| wire::text(text))
     }
 }

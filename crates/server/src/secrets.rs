@@ -1,7 +1,6 @@
 //! Secrets: what is written as text is kept as bytes.
-use orrery_api::Object;
+use orrery_api::{Key, Object, Record, Value};
 use orrery_hub::HubBuilder;
-use prost_reflect::{DynamicMessage, MapKey, Value};
 
 const SECRET: &str = "orrery.core.v1.Secret";
 
@@ -11,28 +10,27 @@ pub fn register(builder: HubBuilder) -> HubBuilder {
 
 /// Takes `stringData` into `data`, where it wins over what stands there, as people expect it.
 fn take_text_in(secret: &mut Object) {
-    let message = secret.message_mut();
-    if !message.has_field_by_name("spec") {
+    let number = |path| secret.kind().schema().field(path).map(|field| field.number);
+    let (Some(texts), Some(data)) = (number("spec.stringData"), number("spec.data")) else {
         return;
-    }
-    if let Some(spec) = message.get_field_by_name_mut("spec").and_then(Value::as_message_mut) {
-        fold(spec);
+    };
+    if secret.spec().is_some_and(|spec| spec.has(texts))
+        && let Some(spec) = secret.spec_mut()
+    {
+        fold(spec, texts, data);
     }
 }
 
-fn fold(spec: &mut DynamicMessage) {
-    let Some(text) = spec.get_field_by_name("string_data") else { return };
-    let text = text.as_map().cloned().unwrap_or_default();
-    if text.is_empty() {
-        return;
-    }
-    spec.clear_field_by_name("string_data");
-    if let Some(data) = spec.get_field_by_name_mut("data").and_then(Value::as_map_mut) {
-        data.extend(text.into_iter().map(as_bytes));
+fn fold(spec: &mut Record, texts: u32, data: u32) {
+    let Some(Value::Map(texts)) = spec.take(texts) else { return };
+    let texts = texts.into_iter().map(as_bytes);
+    match spec.get_mut(data).and_then(Value::as_map_mut) {
+        Some(data) => data.extend(texts),
+        None => spec.put(data, Value::Map(texts.collect())),
     }
 }
 
-fn as_bytes((name, text): (MapKey, Value)) -> (MapKey, Value) {
+fn as_bytes((name, text): (Key, Value)) -> (Key, Value) {
     let bytes = text.as_str().map(|text| text.to_owned().into_bytes()).unwrap_or_default();
     (name, Value::Bytes(bytes.into()))
 }

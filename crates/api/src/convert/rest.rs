@@ -45,8 +45,8 @@ fn says_nothing(rest: &Object) -> bool {
     if blank == *rest {
         return true;
     }
-    if let Some(spec) = &rest.kind().fields.spec {
-        blank.message_mut().get_field_mut(spec);
+    if let Some(spec) = rest.kind().numbers.spec {
+        blank.record_mut().record_mut(spec);
     }
     blank == *rest
 }

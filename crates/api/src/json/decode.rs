@@ -1,7 +1,6 @@
 //! From a JSON value to a message: every problem is collected with its path.
-use std::collections::HashMap;
-
-use prost_reflect::{DynamicMessage, Value as ProtoValue};
+use prost::Message as _;
+use prost_reflect::prost_types::{self, value::Kind};
 use serde_json::{Map, Value};
 
 use super::{
@@ -11,8 +10,9 @@ use super::{
     well_known,
 };
 use crate::{
-    kind::Kind,
+    kind,
     path::Path,
+    record::{self, Record},
     schema::{Element, FieldSchema, MessageId, MessageSchema, Scalar, Schema, Shape, WellKnown},
     violation::{Findings, Reason, Violation, summarize},
 };
@@ -23,10 +23,10 @@ pub(super) const PROJECT: &str = "project";
 
 /// Reads a resource of `kind`; returns its message and what was dropped.
 pub(crate) fn decode(
-    kind: &Kind,
+    kind: &kind::Kind,
     value: &Value,
     options: &DecodeOptions,
-) -> Result<(DynamicMessage, Vec<Violation>), DecodeError> {
+) -> Result<(Record, Vec<Violation>), DecodeError> {
     let mut decoder = Decoder::new(kind.schema(), options);
     decoder.check_type(kind, value);
     let message = decoder.message(Schema::ROOT, value, WIRE_DEPTH_MAX);
@@ -37,7 +37,10 @@ pub(crate) fn decode(
 }
 
 /// Reads the JSON text of a field's declared default.
-pub(crate) fn decode_default(schema: &Schema, field: &FieldSchema) -> Result<ProtoValue, String> {
+pub(crate) fn decode_default(
+    schema: &Schema,
+    field: &FieldSchema,
+) -> Result<record::Value, String> {
     let value = parse_json(field.rules.default.as_bytes()).map_err(|error| error.to_string())?;
     let options = DecodeOptions::default();
     let mut decoder = Decoder::new(schema, &options);
@@ -81,7 +84,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// A resource may leave its type out where the caller knows it, but must not contradict it.
-    fn check_type(&mut self, kind: &Kind, value: &Value) {
+    fn check_type(&mut self, kind: &kind::Kind, value: &Value) {
         for (field, expected) in [("apiVersion", kind.api_version()), ("kind", kind.kind())] {
             if let Some(Value::String(found)) = value.get(field)
                 && !found.is_empty()
@@ -93,7 +96,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn message(&mut self, id: MessageId, value: &Value, depth: usize) -> Option<DynamicMessage> {
+    fn message(&mut self, id: MessageId, value: &Value, depth: usize) -> Option<Record> {
         let Value::Object(entries) = value else {
             let found = describe(value);
             self.mismatch(Mismatch { expected: "an object".to_owned(), found });
@@ -101,17 +104,17 @@ impl<'a> Decoder<'a> {
         };
         let depth = self.descend(depth, 1)?;
         let schema = self.schema.message(id);
-        let mut message = DynamicMessage::new(schema.descriptor.clone());
+        let mut record = Record::new();
         let mut chosen: Vec<Option<&str>> = vec![None; schema.oneofs.len()];
         for (name, value) in entries {
             let mark = self.path.enter_field(name);
-            self.entry(schema, name, value, depth, &mut chosen, &mut message);
+            self.entry(schema, name, value, depth, &mut chosen, &mut record);
             self.path.leave(mark);
         }
         if schema.is_metadata {
             self.check_project(entries);
         }
-        Some(message)
+        Some(record)
     }
 
     fn entry<'s>(
@@ -121,7 +124,7 @@ impl<'a> Decoder<'a> {
         value: &Value,
         depth: usize,
         chosen: &mut [Option<&'s str>],
-        message: &mut DynamicMessage,
+        record: &mut Record,
     ) {
         let alias = if schema.is_metadata && name == NAMESPACE { PROJECT } else { name };
         let Some(field) = schema.field_by_json_name(alias) else {
@@ -139,7 +142,7 @@ impl<'a> Decoder<'a> {
             }
         }
         if let Some(value) = self.field(field, value, depth) {
-            message.set_field(&field.descriptor, value);
+            schema.set(record, field, value);
         }
     }
 
@@ -171,7 +174,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn field(&mut self, field: &FieldSchema, value: &Value, depth: usize) -> Option<ProtoValue> {
+    fn field(&mut self, field: &FieldSchema, value: &Value, depth: usize) -> Option<record::Value> {
         match (field.shape, value) {
             (Shape::Single(element), value) => self.element(field, element, value, depth),
             (Shape::List(element), Value::Array(items)) => self.list(field, element, items, depth),
@@ -196,14 +199,14 @@ impl<'a> Decoder<'a> {
         element: Element,
         items: &[Value],
         depth: usize,
-    ) -> Option<ProtoValue> {
+    ) -> Option<record::Value> {
         let mut list = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
             let mark = self.path.enter_index(index);
             list.extend(self.element(field, element, item, depth));
             self.path.leave(mark);
         }
-        Some(ProtoValue::List(list))
+        Some(record::Value::List(list))
     }
 
     fn map(
@@ -213,9 +216,9 @@ impl<'a> Decoder<'a> {
         element: Element,
         entries: &Map<String, Value>,
         depth: usize,
-    ) -> Option<ProtoValue> {
+    ) -> Option<record::Value> {
         let depth = self.descend(depth, 1)?;
-        let mut map = HashMap::with_capacity(entries.len());
+        let mut map = record::Map::new();
         for (name, value) in entries {
             let mark = self.path.enter_key(name);
             let key = scalar::decode_key(key, name).map_err(|mismatch| self.mismatch(mismatch));
@@ -225,7 +228,7 @@ impl<'a> Decoder<'a> {
                 map.insert(key, value);
             }
         }
-        Some(ProtoValue::Map(map))
+        Some(record::Value::Map(map))
     }
 
     fn element(
@@ -234,9 +237,9 @@ impl<'a> Decoder<'a> {
         element: Element,
         value: &Value,
         depth: usize,
-    ) -> Option<ProtoValue> {
+    ) -> Option<record::Value> {
         match element {
-            Element::Message(id) => self.message(id, value, depth).map(ProtoValue::Message),
+            Element::Message(id) => self.message(id, value, depth).map(record::Value::Record),
             Element::WellKnown(known) => self.well_known(field, known, value, depth),
             Element::Scalar(scalar) => match scalar::decode(scalar, value) {
                 Ok(value) => Some(value),
@@ -257,35 +260,32 @@ impl<'a> Decoder<'a> {
         known: WellKnown,
         value: &Value,
         depth: usize,
-    ) -> Option<ProtoValue> {
-        if field.rules.struct_bytes {
-            return self.struct_bytes(field, value, depth);
-        }
-        let descriptor = element_descriptor(field)?;
-        let message = match (known, value) {
+    ) -> Option<record::Value> {
+        let open = match (known, value) {
             (WellKnown::Struct, Value::Object(fields)) => {
-                self.opaque_struct(&descriptor, fields, depth)
+                let object = self.opaque_struct(fields, depth)?;
+                if field.rules.struct_bytes {
+                    return Some(record::Value::Bytes(object.encode_to_vec().into()));
+                }
+                Kind::StructValue(object)
             }
-            (WellKnown::List, Value::Array(items)) => self.opaque_list(&descriptor, items, depth),
-            (WellKnown::Value, value) => self.opaque_value(&descriptor, value, depth),
+            (WellKnown::List, Value::Array(items)) => {
+                Kind::ListValue(self.opaque_list(items, depth)?)
+            }
+            (WellKnown::Value, value) => return self.opaque_value(value, depth).map(open_value),
             (WellKnown::Timestamp | WellKnown::Duration, value) => {
-                let time = well_known::decode_time(known, &descriptor, value);
-                time.map_err(|mismatch| self.mismatch(mismatch)).ok()
+                let time = well_known::decode_time(known, value);
+                return time.map_err(|mismatch| self.mismatch(mismatch)).ok();
             }
             (WellKnown::Struct | WellKnown::List, value) => {
                 self.mismatch(well_known::wrong(known, value));
-                None
+                return None;
             }
         };
-        message.map(ProtoValue::Message)
+        Some(open_value(prost_types::Value { kind: Some(open) }))
     }
 }
 
-/// The message type of a field's values: of itself, its items or its map values.
-fn element_descriptor(field: &FieldSchema) -> Option<prost_reflect::MessageDescriptor> {
-    let message = field.descriptor.kind().as_message()?.clone();
-    match field.shape {
-        Shape::Single(_) | Shape::List(_) => Some(message),
-        Shape::Map { .. } => message.map_entry_value_field().kind().as_message().cloned(),
-    }
+fn open_value(value: prost_types::Value) -> record::Value {
+    record::Value::Open(Box::new(value))
 }

@@ -1,5 +1,4 @@
 //! From a message to a JSON value, with fields in the order of the definition.
-use prost_reflect::{DynamicMessage, Value as ProtoValue};
 use serde_json::{Map, Value};
 
 use super::{
@@ -8,18 +7,18 @@ use super::{
     scalar, well_known,
 };
 use crate::{
-    lookup,
-    schema::{Element, FieldSchema, MessageId, MessageSchema, Schema, Shape, WellKnown},
+    record::{Record, Value as RecordValue},
+    schema::{Element, FieldSchema, MessageId, MessageSchema, Schema, Shape},
 };
 
 /// Writes a resource. Absent fields are left out, unless their definition says that their zero
 /// value is written.
-pub(crate) fn encode(schema: &Schema, message: &DynamicMessage, options: &JsonOptions) -> Value {
-    Encoder { schema, options }.message(Schema::ROOT, message)
+pub(crate) fn encode(schema: &Schema, record: &Record, options: &JsonOptions) -> Value {
+    Encoder { schema, options }.message(Schema::ROOT, record)
 }
 
 /// The JSON text of one list item, equal for equal items.
-pub(crate) fn element_text(schema: &Schema, element: Element, value: &ProtoValue) -> String {
+pub(crate) fn element_text(schema: &Schema, element: Element, value: &RecordValue) -> String {
     let options = &JsonOptions::default();
     Encoder { schema, options }.element(element, value).to_string()
 }
@@ -31,11 +30,11 @@ struct Encoder<'a> {
 }
 
 impl Encoder<'_> {
-    fn message(self, id: MessageId, message: &DynamicMessage) -> Value {
+    fn message(self, id: MessageId, record: &Record) -> Value {
         let schema = self.schema.message(id);
         let mut object = Map::new();
         for field in &schema.fields {
-            let value = match lookup::get(message, &field.descriptor) {
+            let value = match record.get(field.number) {
                 Some(value) => Some(self.value(field, value)),
                 None => zero_to_write(field),
             };
@@ -54,14 +53,14 @@ impl Encoder<'_> {
         }
     }
 
-    fn value(self, field: &FieldSchema, value: &ProtoValue) -> Value {
+    fn value(self, field: &FieldSchema, value: &RecordValue) -> Value {
         let element = field.shape.element();
         match (field.shape, value) {
-            (Shape::List(_), ProtoValue::List(items)) => {
+            (Shape::List(_), RecordValue::List(items)) => {
                 Value::Array(items.iter().map(|item| self.element(element, item)).collect())
             }
-            (Shape::Map { .. }, ProtoValue::Map(entries)) => {
-                let mut sorted: Vec<(String, &ProtoValue)> =
+            (Shape::Map { .. }, RecordValue::Map(entries)) => {
+                let mut sorted: Vec<(String, &RecordValue)> =
                     entries.iter().map(|(key, value)| (scalar::encode_key(key), value)).collect();
                 sorted.sort_by(|a, b| a.0.cmp(&b.0));
                 let entry = |(key, value)| (key, self.element(element, value));
@@ -73,18 +72,11 @@ impl Encoder<'_> {
         }
     }
 
-    fn element(self, element: Element, value: &ProtoValue) -> Value {
+    fn element(self, element: Element, value: &RecordValue) -> Value {
         match (element, value) {
-            (Element::Message(id), ProtoValue::Message(message)) => self.message(id, message),
-            (Element::WellKnown(known), ProtoValue::Message(message)) => {
-                well_known::encode(known, message)
-            }
-            (Element::WellKnown(WellKnown::Struct), ProtoValue::Bytes(bytes)) => {
-                well_known::encode_struct_bytes(bytes)
-            }
-            (Element::Scalar(_) | Element::Message(_) | Element::WellKnown(_), value) => {
-                scalar::encode(value)
-            }
+            (Element::Message(id), RecordValue::Record(record)) => self.message(id, record),
+            (Element::WellKnown(known), value) => well_known::encode(known, value),
+            (Element::Scalar(_) | Element::Message(_), value) => scalar::encode(value),
         }
     }
 }
@@ -92,14 +84,13 @@ impl Encoder<'_> {
 /// The zero value of an absent field whose definition asks for it. A field with presence has no
 /// zero value to show: its absence means something.
 fn zero_to_write(field: &FieldSchema) -> Option<Value> {
-    let has_zero =
-        !matches!(field.shape, Shape::Single(_)) || !field.descriptor.supports_presence();
-    if !field.rules.emit_default || !has_zero {
+    if !field.rules.emit_default {
         return None;
     }
     Some(match field.shape {
         Shape::List(_) => Value::Array(Vec::new()),
         Shape::Map { .. } => Value::Object(Map::new()),
-        Shape::Single(_) => scalar::encode(&field.descriptor.default_value()),
+        Shape::Single(Element::Scalar(scalar)) if !field.presence => scalar::encode(&scalar.zero()),
+        Shape::Single(_) => return None,
     })
 }

@@ -3,10 +3,12 @@ use base64::{
     Engine, alphabet,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
-use prost_reflect::{MapKey, Value as ProtoValue};
 use serde_json::{Number, Value};
 
-use crate::schema::Scalar;
+use crate::{
+    record::{Key, Value as RecordValue},
+    schema::Scalar,
+};
 
 /// Standard base64; padding is written, and not insisted on when reading.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -33,12 +35,12 @@ pub(crate) fn describe(value: &Value) -> String {
 }
 
 /// Reads one scalar.
-pub(super) fn decode(scalar: Scalar, value: &Value) -> Result<ProtoValue, Mismatch> {
+pub(super) fn decode(scalar: Scalar, value: &Value) -> Result<RecordValue, Mismatch> {
     let found = match (scalar, value) {
-        (Scalar::Bool, Value::Bool(value)) => Some(ProtoValue::Bool(*value)),
-        (Scalar::String, Value::String(text)) => Some(ProtoValue::String(text.clone())),
+        (Scalar::Bool, Value::Bool(value)) => Some(RecordValue::Bool(*value)),
+        (Scalar::String, Value::String(text)) => Some(RecordValue::String(text.clone())),
         (Scalar::Bytes, Value::String(text)) => {
-            BASE64.decode(text).ok().map(|bytes| ProtoValue::Bytes(bytes.into()))
+            BASE64.decode(text).ok().map(|bytes| RecordValue::Bytes(bytes.into()))
         }
         (Scalar::Bool | Scalar::String | Scalar::Bytes, _) => None,
         (_, Value::Number(number)) => return decode_number(scalar, number),
@@ -55,15 +57,15 @@ fn mismatch(scalar: Scalar, value: &Value) -> Mismatch {
     Mismatch { expected: scalar.describe().to_owned(), found: format!("{}{hint}", describe(value)) }
 }
 
-fn decode_number(scalar: Scalar, number: &Number) -> Result<ProtoValue, Mismatch> {
+fn decode_number(scalar: Scalar, number: &Number) -> Result<RecordValue, Mismatch> {
     let integer = integer_of(number);
     let found = match scalar {
-        Scalar::Int32 => integer.and_then(|n| i32::try_from(n).ok()).map(ProtoValue::I32),
-        Scalar::Int64 => integer.and_then(|n| i64::try_from(n).ok()).map(ProtoValue::I64),
-        Scalar::Uint32 => integer.and_then(|n| u32::try_from(n).ok()).map(ProtoValue::U32),
-        Scalar::Uint64 => integer.and_then(|n| u64::try_from(n).ok()).map(ProtoValue::U64),
-        Scalar::Float => number.as_f64().and_then(to_f32).map(ProtoValue::F32),
-        Scalar::Double => number.as_f64().map(ProtoValue::F64),
+        Scalar::Int32 => integer.and_then(|n| i32::try_from(n).ok()).map(RecordValue::I32),
+        Scalar::Int64 => integer.and_then(|n| i64::try_from(n).ok()).map(RecordValue::I64),
+        Scalar::Uint32 => integer.and_then(|n| u32::try_from(n).ok()).map(RecordValue::U32),
+        Scalar::Uint64 => integer.and_then(|n| u64::try_from(n).ok()).map(RecordValue::U64),
+        Scalar::Float => number.as_f64().and_then(to_f32).map(RecordValue::F32),
+        Scalar::Double => number.as_f64().map(RecordValue::F64),
         Scalar::Bool | Scalar::String | Scalar::Bytes => None,
     };
     found.ok_or_else(|| Mismatch {
@@ -104,20 +106,23 @@ fn to_f32(value: f64) -> Option<f32> {
 
 /// Writes one scalar. A number that JSON cannot say becomes null; validation refuses those
 /// before they are stored.
-pub(super) fn encode(value: &ProtoValue) -> Value {
+pub(super) fn encode(value: &RecordValue) -> Value {
     match value {
-        ProtoValue::Bool(value) => Value::Bool(*value),
-        ProtoValue::I32(value) => Value::from(*value),
-        ProtoValue::I64(value) => Value::from(*value),
-        ProtoValue::U32(value) => Value::from(*value),
-        ProtoValue::U64(value) => Value::from(*value),
-        ProtoValue::F32(value) => encode_f32(*value),
-        ProtoValue::F64(value) => number(*value),
-        ProtoValue::String(value) => Value::String(value.clone()),
-        ProtoValue::Bytes(value) => Value::String(BASE64.encode(value)),
-        // Neither is a scalar of a registered kind.
-        ProtoValue::EnumNumber(value) => Value::from(*value),
-        ProtoValue::Message(_) | ProtoValue::List(_) | ProtoValue::Map(_) => Value::Null,
+        RecordValue::Bool(value) => Value::Bool(*value),
+        RecordValue::I32(value) => Value::from(*value),
+        RecordValue::I64(value) => Value::from(*value),
+        RecordValue::U32(value) => Value::from(*value),
+        RecordValue::U64(value) => Value::from(*value),
+        RecordValue::F32(value) => encode_f32(*value),
+        RecordValue::F64(value) => number(*value),
+        RecordValue::String(value) => Value::String(value.clone()),
+        RecordValue::Bytes(value) => Value::String(BASE64.encode(value)),
+        // None of them is a scalar.
+        RecordValue::Record(_)
+        | RecordValue::List(_)
+        | RecordValue::Map(_)
+        | RecordValue::Time { .. }
+        | RecordValue::Open(_) => Value::Null,
     }
 }
 
@@ -135,14 +140,14 @@ pub(super) fn number(value: f64) -> Value {
 }
 
 /// Reads a map key, which JSON always writes as text.
-pub(super) fn decode_key(scalar: Scalar, text: &str) -> Result<MapKey, Mismatch> {
+pub(super) fn decode_key(scalar: Scalar, text: &str) -> Result<Key, Mismatch> {
     let found = match scalar {
-        Scalar::Bool => text.parse().ok().map(MapKey::Bool),
-        Scalar::Int32 => text.parse().ok().map(MapKey::I32),
-        Scalar::Int64 => text.parse().ok().map(MapKey::I64),
-        Scalar::Uint32 => text.parse().ok().map(MapKey::U32),
-        Scalar::Uint64 => text.parse().ok().map(MapKey::U64),
-        Scalar::String => Some(MapKey::String(text.to_owned())),
+        Scalar::Bool => text.parse().ok().map(Key::Bool),
+        Scalar::Int32 => text.parse().ok().map(Key::I32),
+        Scalar::Int64 => text.parse().ok().map(Key::I64),
+        Scalar::Uint32 => text.parse().ok().map(Key::U32),
+        Scalar::Uint64 => text.parse().ok().map(Key::U64),
+        Scalar::String => Some(Key::String(text.to_owned())),
         Scalar::Float | Scalar::Double | Scalar::Bytes => None,
     };
     found.ok_or_else(|| Mismatch {
@@ -152,18 +157,18 @@ pub(super) fn decode_key(scalar: Scalar, text: &str) -> Result<MapKey, Mismatch>
 }
 
 /// Writes a map key.
-pub(crate) fn encode_key(key: &MapKey) -> String {
+pub(crate) fn encode_key(key: &Key) -> String {
     match key {
-        MapKey::Bool(key) => key.to_string(),
-        MapKey::I32(key) => key.to_string(),
-        MapKey::I64(key) => key.to_string(),
-        MapKey::U32(key) => key.to_string(),
-        MapKey::U64(key) => key.to_string(),
-        MapKey::String(key) => key.clone(),
+        Key::Bool(key) => key.to_string(),
+        Key::I32(key) => key.to_string(),
+        Key::I64(key) => key.to_string(),
+        Key::U32(key) => key.to_string(),
+        Key::U64(key) => key.to_string(),
+        Key::String(key) => key.clone(),
     }
 }
 
 /// A scalar as it stands in JSON text: strings with quotes.
-pub(crate) fn text(value: &ProtoValue) -> String {
+pub(crate) fn text(value: &RecordValue) -> String {
     encode(value).to_string()
 }

@@ -2,11 +2,10 @@
 use jiff::Timestamp;
 use prost::Message as _;
 use prost_reflect::prost_types::{self, Struct, value::Kind as Plain};
-use prost_reflect::{DynamicMessage, MessageDescriptor, ReflectMessage, Value as ProtoValue};
 use serde_json::Value;
 
 use super::scalar::{Mismatch, describe, number};
-use crate::schema::WellKnown;
+use crate::{record::Value as RecordValue, schema::WellKnown};
 
 /// Largest whole number that a double holds exactly: opaque data stores numbers as doubles, and
 /// a number that would come back changed is refused instead.
@@ -18,21 +17,14 @@ const TIMESTAMP_SECONDS_MIN: i64 = -62_135_596_800;
 const NANOS_PER_SECOND: i32 = 1_000_000_000;
 
 /// Reads a time or a duration.
-pub(super) fn decode_time(
-    known: WellKnown,
-    descriptor: &MessageDescriptor,
-    value: &Value,
-) -> Result<DynamicMessage, Mismatch> {
+pub(super) fn decode_time(known: WellKnown, value: &Value) -> Result<RecordValue, Mismatch> {
     let parts = match (known, value) {
         (WellKnown::Timestamp, Value::String(text)) => parse_timestamp(text),
         (WellKnown::Duration, Value::String(text)) => parse_duration(text),
         (_, _) => None,
     };
     let (seconds, nanos) = parts.ok_or_else(|| wrong(known, value))?;
-    let mut message = DynamicMessage::new(descriptor.clone());
-    message.set_field_by_name("seconds", ProtoValue::I64(seconds));
-    message.set_field_by_name("nanos", ProtoValue::I32(nanos));
-    Ok(message)
+    Ok(RecordValue::Time { seconds, nanos })
 }
 
 pub(super) fn wrong(known: WellKnown, value: &Value) -> Mismatch {
@@ -77,51 +69,20 @@ fn parse_duration(text: &str) -> Option<(i64, i32)> {
 }
 
 /// Writes a well-known message. What JSON cannot say becomes null; validation refuses it.
-pub(super) fn encode(known: WellKnown, message: &DynamicMessage) -> Value {
-    match known {
-        WellKnown::Timestamp => {
-            timestamp_of(message).map_or(Value::Null, |time| Value::String(time.to_string()))
+pub(super) fn encode(known: WellKnown, value: &RecordValue) -> Value {
+    match (known, value) {
+        (WellKnown::Timestamp, time) => {
+            timestamp_of(time).map_or(Value::Null, |time| Value::String(time.to_string()))
         }
-        WellKnown::Duration => Value::String(duration_text(message)),
-        WellKnown::Struct => {
-            let fields = message.get_field_by_name("fields");
-            let Some(fields) = fields.as_ref().and_then(|fields| fields.as_map()) else {
-                return Value::Null;
-            };
-            let mut sorted: Vec<(&str, &ProtoValue)> =
-                fields.iter().filter_map(|(key, value)| Some((key.as_str()?, value))).collect();
-            sorted.sort_by_key(|(key, _)| *key);
-            let entry = |(key, value): (&str, &ProtoValue)| (key.to_owned(), encode_value(value));
-            Value::Object(sorted.into_iter().map(entry).collect())
+        (WellKnown::Duration, RecordValue::Time { seconds, nanos }) => {
+            Value::String(duration_text(*seconds, *nanos))
         }
-        WellKnown::List => {
-            let values = message.get_field_by_name("values");
-            let items = values.as_ref().and_then(|values| values.as_list()).unwrap_or_default();
-            Value::Array(items.iter().map(encode_value).collect())
+        (_, RecordValue::Open(value)) => encode_plain((**value).clone()),
+        (_, RecordValue::Bytes(bytes)) => {
+            Struct::decode(bytes.as_ref()).map_or(Value::Null, encode_struct)
         }
-        WellKnown::Value => encode_branch(message),
+        (_, _) => Value::Null,
     }
-}
-
-fn encode_value(value: &ProtoValue) -> Value {
-    value.as_message().map_or(Value::Null, encode_branch)
-}
-
-fn encode_branch(message: &DynamicMessage) -> Value {
-    let Some((field, value)) = message.fields().next() else { return Value::Null };
-    match (field.name(), value) {
-        ("bool_value", ProtoValue::Bool(value)) => Value::Bool(*value),
-        ("string_value", ProtoValue::String(value)) => Value::String(value.clone()),
-        ("number_value", ProtoValue::F64(value)) => number(*value),
-        ("list_value", ProtoValue::Message(list)) => encode(WellKnown::List, list),
-        ("struct_value", ProtoValue::Message(object)) => encode(WellKnown::Struct, object),
-        _ => Value::Null,
-    }
-}
-
-/// Writes a struct that is kept as its bytes; null where they are those of something else.
-pub(super) fn encode_struct_bytes(bytes: &[u8]) -> Value {
-    Struct::decode(bytes).map_or(Value::Null, encode_struct)
 }
 
 fn encode_struct(object: Struct) -> Value {
@@ -147,20 +108,13 @@ pub(crate) fn problem_of_struct_bytes(bytes: &[u8]) -> Option<&'static str> {
     Struct::decode(bytes).is_err().then_some("must be the bytes of a google.protobuf.Struct")
 }
 
-fn parts_of(message: &DynamicMessage) -> (i64, i32) {
-    let seconds = message.get_field_by_name("seconds").and_then(|value| value.as_i64());
-    let nanos = message.get_field_by_name("nanos").and_then(|value| value.as_i32());
-    (seconds.unwrap_or_default(), nanos.unwrap_or_default())
+/// The point in time that a value says, when there is such a time.
+pub(crate) fn timestamp_of(value: &RecordValue) -> Option<Timestamp> {
+    let RecordValue::Time { seconds, nanos } = value else { return None };
+    Timestamp::new(*seconds, *nanos).ok().filter(is_in_protobuf_range)
 }
 
-/// The point in time that a timestamp message says, when there is such a time.
-pub(crate) fn timestamp_of(message: &DynamicMessage) -> Option<Timestamp> {
-    let (seconds, nanos) = parts_of(message);
-    Timestamp::new(seconds, nanos).ok().filter(is_in_protobuf_range)
-}
-
-fn duration_text(message: &DynamicMessage) -> String {
-    let (seconds, nanos) = parts_of(message);
+fn duration_text(seconds: i64, nanos: i32) -> String {
     let sign = if seconds < 0 || nanos < 0 { "-" } else { "" };
     let (seconds, nanos) = (seconds.unsigned_abs(), nanos.unsigned_abs());
     if nanos == 0 {
@@ -171,35 +125,30 @@ fn duration_text(message: &DynamicMessage) -> String {
 }
 
 /// Why a well-known message that did not come from JSON cannot be kept, if it cannot.
-pub(crate) fn problem_of(known: WellKnown, message: &DynamicMessage) -> Option<&'static str> {
-    let (seconds, nanos) = parts_of(message);
-    match known {
-        WellKnown::Timestamp => {
-            let valid = (0..NANOS_PER_SECOND).contains(&nanos) && timestamp_of(message).is_some();
+pub(crate) fn problem_of(known: WellKnown, value: &RecordValue) -> Option<&'static str> {
+    match (known, value) {
+        (WellKnown::Timestamp, RecordValue::Time { nanos, .. }) => {
+            let valid = (0..NANOS_PER_SECOND).contains(nanos) && timestamp_of(value).is_some();
             (!valid).then_some("must be a time between the years 1 and 9999")
         }
-        WellKnown::Duration => {
-            let same_sign = nanos == 0 || seconds == 0 || (seconds < 0) == (nanos < 0);
+        (WellKnown::Duration, RecordValue::Time { seconds, nanos }) => {
+            let same_sign = *nanos == 0 || *seconds == 0 || (*seconds < 0) == (*nanos < 0);
             let in_range = seconds.unsigned_abs() <= DURATION_SECONDS_MAX.unsigned_abs()
                 && nanos.unsigned_abs() < NANOS_PER_SECOND.unsigned_abs();
             (!same_sign || !in_range).then_some("must be a duration within ten thousand years")
         }
-        WellKnown::Struct | WellKnown::Value | WellKnown::List => (!has_exact_numbers(message))
+        (_, RecordValue::Open(value)) => (!is_exact(value))
             .then_some("must hold only finite numbers up to 2^53, and no value without content"),
+        (_, _) => None,
     }
 }
 
-fn has_exact_numbers(message: &DynamicMessage) -> bool {
-    let is_value = message.descriptor().full_name() == "google.protobuf.Value";
-    if is_value && message.fields().next().is_none() {
-        return false;
+fn is_exact(value: &prost_types::Value) -> bool {
+    match &value.kind {
+        None => false,
+        Some(Plain::NumberValue(number)) => number.abs() <= EXACT_INTEGER_MAX,
+        Some(Plain::StructValue(object)) => object.fields.values().all(is_exact),
+        Some(Plain::ListValue(list)) => list.values.iter().all(is_exact),
+        Some(Plain::NullValue(_) | Plain::BoolValue(_) | Plain::StringValue(_)) => true,
     }
-    message.fields().all(|(_, value)| value_is_exact(value))
-}
-
-fn value_is_exact(value: &ProtoValue) -> bool {
-    value.as_f64().is_none_or(|number| number.abs() <= EXACT_INTEGER_MAX)
-        && value.as_message().is_none_or(has_exact_numbers)
-        && value.as_list().is_none_or(|items| items.iter().all(value_is_exact))
-        && value.as_map().is_none_or(|entries| entries.values().all(value_is_exact))
 }

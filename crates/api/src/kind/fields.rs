@@ -1,32 +1,18 @@
 //! The fields that are found by their role.
 use prost_reflect::{FieldDescriptor, Kind as ProtoKind, MessageDescriptor};
 
+use crate::schema::{Element, MessageId, Schema};
+
 /// The fields that every kind has, by their role.
-pub(crate) struct Fields {
-    pub api_version: FieldDescriptor,
-    pub kind: FieldDescriptor,
-    pub metadata: FieldDescriptor,
-    pub spec: Option<FieldDescriptor>,
-    pub status: Option<FieldDescriptor>,
+pub(super) struct Fields {
+    api_version: FieldDescriptor,
+    kind: FieldDescriptor,
+    metadata: FieldDescriptor,
+    pub(super) spec: Option<FieldDescriptor>,
+    status: Option<FieldDescriptor>,
 }
 
-/// The fields of metadata that are read without decoding the whole of it.
-pub(crate) struct MetaFields {
-    pub name: FieldDescriptor,
-    pub project: FieldDescriptor,
-    pub labels: FieldDescriptor,
-    pub annotations: FieldDescriptor,
-    pub uid: FieldDescriptor,
-    pub resource_version: FieldDescriptor,
-    pub generation: FieldDescriptor,
-    pub creation_timestamp: FieldDescriptor,
-    pub deletion_timestamp: FieldDescriptor,
-    pub finalizers: FieldDescriptor,
-    pub managed_fields: FieldDescriptor,
-    pub owner_references: FieldDescriptor,
-}
-
-/// The numbers of these fields, for those who read bytes: a descriptor looks its own up each time.
+/// The numbers of the fields that are found by their role, and of those of the metadata.
 pub(crate) struct Numbers {
     pub api_version: u32,
     pub kind: u32,
@@ -39,27 +25,41 @@ pub(crate) struct Numbers {
     pub annotations: u32,
     pub uid: u32,
     pub resource_version: u32,
+    pub generation: u32,
+    pub creation_timestamp: u32,
     pub deletion_timestamp: u32,
+    pub finalizers: u32,
+    pub managed_fields: u32,
     pub owner_references: u32,
 }
 
-impl Numbers {
-    pub(super) fn of(fields: &Fields, meta: &MetaFields) -> Self {
-        Self {
-            api_version: fields.api_version.number(),
-            kind: fields.kind.number(),
-            metadata: fields.metadata.number(),
-            spec: fields.spec.as_ref().map(FieldDescriptor::number),
-            status: fields.status.as_ref().map(FieldDescriptor::number),
-            name: meta.name.number(),
-            project: meta.project.number(),
-            labels: meta.labels.number(),
-            annotations: meta.annotations.number(),
-            uid: meta.uid.number(),
-            resource_version: meta.resource_version.number(),
-            deletion_timestamp: meta.deletion_timestamp.number(),
-            owner_references: meta.owner_references.number(),
-        }
+/// The numbers of the fields of a list.
+pub(crate) struct ListNumbers {
+    pub api_version: u32,
+    pub kind: u32,
+    pub metadata: u32,
+    pub items: u32,
+}
+
+/// What the schema calls the messages of these fields.
+pub(crate) struct Parts {
+    pub metadata: MessageId,
+    pub spec: Option<MessageId>,
+    pub status: Option<MessageId>,
+}
+
+impl ListNumbers {
+    pub(super) fn of(list: &MessageDescriptor) -> Result<Self, String> {
+        let get = |name: &str| {
+            let field = list.get_field_by_name(name).map(|field| field.number());
+            field.ok_or_else(|| format!("{} must have {name}", list.full_name()))
+        };
+        Ok(Self {
+            api_version: get("api_version")?,
+            kind: get("kind")?,
+            metadata: get("metadata")?,
+            items: get("items")?,
+        })
     }
 }
 
@@ -86,18 +86,22 @@ impl Fields {
             _ => Err("a kind must have apiVersion, kind (strings) and metadata".to_owned()),
         }
     }
-}
 
-impl MetaFields {
-    pub(super) fn find(metadata: &FieldDescriptor) -> Result<Self, String> {
-        let ProtoKind::Message(meta) = metadata.kind() else {
+    pub(super) fn numbers(&self) -> Result<Numbers, String> {
+        let ProtoKind::Message(meta) = self.metadata.kind() else {
             return Err("metadata must be an orrery.meta.v1.ObjectMeta".to_owned());
         };
         let get = |name: &str| {
-            meta.get_field_by_name(name)
+            let field = meta.get_field_by_name(name).map(|field| field.number());
+            field
                 .ok_or_else(|| format!("metadata must be an orrery.meta.v1.ObjectMeta with {name}"))
         };
-        Ok(Self {
+        Ok(Numbers {
+            api_version: self.api_version.number(),
+            kind: self.kind.number(),
+            metadata: self.metadata.number(),
+            spec: self.spec.as_ref().map(FieldDescriptor::number),
+            status: self.status.as_ref().map(FieldDescriptor::number),
             name: get("name")?,
             project: get("project")?,
             labels: get("labels")?,
@@ -110,6 +114,21 @@ impl MetaFields {
             finalizers: get("finalizers")?,
             managed_fields: get("managed_fields")?,
             owner_references: get("owner_references")?,
+        })
+    }
+
+    pub(super) fn parts(&self, schema: &Schema) -> Result<Parts, String> {
+        let of = |field: &FieldDescriptor| {
+            let found = schema.root().fields.iter().find(|it| it.number == field.number());
+            match found.map(|field| field.shape.element()) {
+                Some(Element::Message(id)) => Ok(id),
+                _ => Err(format!("{} must be a message of ours", field.name())),
+            }
+        };
+        Ok(Parts {
+            metadata: of(&self.metadata)?,
+            spec: self.spec.as_ref().map(of).transpose()?,
+            status: self.status.as_ref().map(of).transpose()?,
         })
     }
 }

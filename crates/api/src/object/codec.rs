@@ -22,7 +22,7 @@ pub struct Decoded {
 impl Object {
     /// The resource as JSON, with its fields in the order of the definition.
     pub fn to_json_value(&self, options: &JsonOptions) -> Value {
-        json::encode(&self.kind.schema, &self.message, options)
+        json::encode(&self.kind.schema, &self.record, options)
     }
 
     /// The resource as JSON text on one line.
@@ -50,10 +50,8 @@ impl Object {
         value: &Value,
         options: &DecodeOptions,
     ) -> Result<Decoded, DecodeError> {
-        let (message, warnings) = json::decode(kind, value, options)?;
-        let mut object = Self { kind: kind.clone(), message };
-        object.set_type();
-        Ok(Decoded { object, warnings })
+        let (record, warnings) = json::decode(kind, value, options)?;
+        Ok(Decoded { object: Self::of_record(kind, record), warnings })
     }
 
     /// Reads YAML text with one document: exactly what is written, without defaults.

@@ -1,32 +1,33 @@
 //! Conditions of any kind that has them.
-use prost_reflect::{DynamicMessage, FieldDescriptor, MessageDescriptor, Value};
+use prost::Message as _;
 
 use super::{Object, ObjectError};
-use crate::{Condition, Kind};
+use crate::{
+    Condition, Kind,
+    record::{self, Value},
+    schema::{Element, MessageId, Shape},
+};
 
-/// Where a kind keeps its conditions.
-struct Place {
-    status: MessageDescriptor,
-    field: FieldDescriptor,
-    item: MessageDescriptor,
-}
-
-fn place(kind: &Kind) -> Option<Place> {
-    let status = kind.fields.status.as_ref()?.kind().as_message()?.clone();
-    let field = status.get_field_by_name("conditions").filter(FieldDescriptor::is_list)?;
-    let item = field.kind().as_message()?.clone();
-    Some(Place { status, field, item })
+/// Where a status keeps its conditions, and what the schema calls one.
+fn place(kind: &Kind) -> Option<(u32, MessageId)> {
+    let field = kind.schema.field("status.conditions")?;
+    match field.shape {
+        Shape::List(Element::Message(item)) => Some((field.number, item)),
+        _ => None,
+    }
 }
 
 impl Object {
     /// The conditions of the status; `None` if the kind has none.
     pub fn conditions(&self) -> Option<Vec<Condition>> {
-        let place = place(&self.kind)?;
-        let Some(status) = self.status() else { return Some(Vec::new()) };
-        let conditions = status.get_field(&place.field);
-        let items = conditions.as_list()?.iter().filter_map(Value::as_message);
-        // The bytes were just written from the same definition, so they can be read.
-        Some(items.filter_map(|item| item.transcode_to().ok()).collect())
+        let (number, item) = place(&self.kind)?;
+        let said = self.status().and_then(|status| status.get(number)?.as_list());
+        let read = |one: &Value| {
+            let bytes = record::encode(&self.kind.schema, item, one.as_record()?);
+            // The bytes were just written from the same definition, so they can be read.
+            Condition::decode(bytes.as_slice()).ok()
+        };
+        Some(said.unwrap_or_default().iter().filter_map(read).collect())
     }
 
     /// Replaces the conditions; refused by a kind that has none.
@@ -35,16 +36,13 @@ impl Object {
             expected: format!("status of {}", self.kind.kind()),
             found: "list of conditions".to_owned(),
         };
-        let Place { status, field, item } = place(&self.kind).ok_or_else(other)?;
-        let message = |condition| {
-            let mut message = DynamicMessage::new(item.clone());
-            message.transcode_from(condition).map(|()| Value::Message(message))
-        };
-        let items = conditions.iter().map(message).collect::<Result<_, _>>();
-        let items = items.map_err(|_| other())?;
-        let mut status = self.status().cloned().unwrap_or_else(|| DynamicMessage::new(status));
-        status.set_field(&field, Value::List(items));
-        self.set_status(status)
+        let (number, item) = place(&self.kind).ok_or_else(other)?;
+        let read = |one: &Condition| record::decode(&self.kind.schema, item, &one.encode_to_vec());
+        let items = conditions.iter().map(|one| read(one).map(Value::Record));
+        let items = items.collect::<Result<_, _>>().map_err(|_| other())?;
+        let status = self.kind.numbers.status.ok_or_else(other)?;
+        self.record.record_mut(status).put(number, Value::List(items));
+        Ok(())
     }
 }
 

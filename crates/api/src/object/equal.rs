@@ -2,12 +2,11 @@
 //! have no order, and lists that are sets have none either.
 use prost::Message as _;
 use prost_reflect::prost_types::Struct;
-use prost_reflect::{DynamicMessage, FieldDescriptor, ReflectMessage, Value};
 
 use super::Object;
 use crate::{
     kind::same_kind,
-    lookup,
+    record::{Record, Value},
     schema::{Element, FieldSchema, MessageId, Schema, Shape},
 };
 
@@ -21,57 +20,47 @@ struct Equality<'a> {
 impl Object {
     /// Whether two objects mean the same; sets compare without order.
     pub fn same(&self, other: &Self) -> bool {
-        same_kind(&self.kind, &other.kind)
-            && self.compare(false).root(&self.message, &other.message)
+        same_kind(&self.kind, &other.kind) && self.compare(false).root(&self.record, &other.record)
     }
 
     /// Whether two objects ask for the same of those who act on them; decides whether a write makes a new
     /// generation. With whom an object is shared is nothing to act on.
     pub fn asks_same(&self, other: &Self) -> bool {
-        let Some(sharing) = &self.kind.sharing else { return self.same_spec(other) };
+        let Some(sharing) = self.kind.sharing else { return self.same_spec(other) };
         let without = |object: &Self| {
             let mut spec = object.spec().cloned();
             if let Some(spec) = &mut spec {
-                spec.clear_field(sharing);
+                spec.clear(sharing);
             }
-            spec
+            let mut bare = Self::new(&object.kind);
+            bare.put_part(object.kind.numbers.spec, spec);
+            bare
         };
-        let (mut a, mut b) = (Self::new(&self.kind), Self::new(&self.kind));
-        for (object, of) in [(&mut a, self), (&mut b, other)] {
-            // An absent spec and an empty one ask for the same.
-            if let Some(spec) = without(of)
-                && object.set_spec(spec).is_err()
-            {
-                return false;
-            }
-        }
-        a.same_spec(&b)
+        without(self).same_spec(&without(other))
     }
 
     /// Whether the specs of two objects say the same.
     pub fn same_spec(&self, other: &Self) -> bool {
-        same_kind(&self.kind, &other.kind) && self.same_part(self.kind.fields.spec.as_ref(), other)
+        same_kind(&self.kind, &other.kind) && self.same_part(self.kind.numbers.spec, other)
     }
 
     /// Whether two objects say the same of what is.
     pub fn same_status(&self, other: &Self) -> bool {
-        same_kind(&self.kind, &other.kind)
-            && self.same_part(self.kind.fields.status.as_ref(), other)
+        same_kind(&self.kind, &other.kind) && self.same_part(self.kind.numbers.status, other)
     }
 
     pub(super) fn equals_in_order(&self, other: &Self) -> bool {
-        self.compare(true).root(&self.message, &other.message)
+        self.compare(true).root(&self.record, &other.record)
     }
 
     fn compare(&self, ordered: bool) -> Equality<'_> {
         Equality { schema: &self.kind.schema, ordered }
     }
 
-    fn same_part(&self, part: Option<&FieldDescriptor>, other: &Self) -> bool {
-        let Some(part) = part else { return true };
-        let root = self.kind.schema.root();
-        let field = root.fields.iter().find(|field| field.descriptor == *part);
-        field.is_none_or(|field| self.compare(false).field(field, &self.message, &other.message))
+    fn same_part(&self, part: Option<u32>, other: &Self) -> bool {
+        let found = part.and_then(|number| self.kind.schema.root().numbered(number, 0));
+        let same = |field| self.compare(false).field(field, &self.record, &other.record);
+        found.is_none_or(|(_, field)| same(field))
     }
 }
 
@@ -81,17 +70,25 @@ pub(crate) fn same_value(schema: &Schema, field: &FieldSchema, a: &Value, b: &Va
 }
 
 impl Equality<'_> {
-    fn root(self, a: &DynamicMessage, b: &DynamicMessage) -> bool {
+    fn root(self, a: &Record, b: &Record) -> bool {
         self.message(Schema::ROOT, a, b)
     }
 
-    fn message(self, id: MessageId, a: &DynamicMessage, b: &DynamicMessage) -> bool {
-        let fields = &self.schema.message(id).fields;
-        fields.iter().all(|field| self.field(field, a, b)) && same_unknown(a, b)
+    /// Both hold their fields in the order of their numbers.
+    fn message(self, id: MessageId, a: &Record, b: &Record) -> bool {
+        let (schema, mut last) = (self.schema.message(id), 0);
+        let mut others = b.fields();
+        let each = a.fields().all(|(number, a)| {
+            let Some((other, b)) = others.next() else { return false };
+            let Some((place, field)) = schema.numbered(number, last) else { return false };
+            last = place;
+            number == other && self.value(field, a, b)
+        });
+        each && others.next().is_none() && a.same_unknown(b)
     }
 
-    fn field(self, field: &FieldSchema, a: &DynamicMessage, b: &DynamicMessage) -> bool {
-        match (lookup::get(a, &field.descriptor), lookup::get(b, &field.descriptor)) {
+    fn field(self, field: &FieldSchema, a: &Record, b: &Record) -> bool {
+        match (a.get(field.number), b.get(field.number)) {
             (None, None) => true,
             (Some(a), Some(b)) => self.value(field, a, b),
             (Some(_), None) | (None, Some(_)) => false,
@@ -133,11 +130,9 @@ impl Equality<'_> {
 
     fn element(self, element: Element, a: &Value, b: &Value) -> bool {
         match (element, a, b) {
-            (Element::Message(id), Value::Message(a), Value::Message(b)) => self.message(id, a, b),
+            (Element::Message(id), Value::Record(a), Value::Record(b)) => self.message(id, a, b),
             (Element::WellKnown(_), Value::Bytes(a), Value::Bytes(b)) => same_struct_bytes(a, b),
-            (Element::Message(_) | Element::Scalar(_) | Element::WellKnown(_), a, b) => {
-                same_plain(a, b)
-            }
+            (Element::Message(_) | Element::Scalar(_) | Element::WellKnown(_), a, b) => a == b,
         }
     }
 }
@@ -145,34 +140,4 @@ impl Equality<'_> {
 /// Equality of structs that are kept as their bytes, which may have their fields in another order.
 fn same_struct_bytes(a: &[u8], b: &[u8]) -> bool {
     a == b || matches!((Struct::decode(a), Struct::decode(b)), (Ok(a), Ok(b)) if a == b)
-}
-
-/// Equality of values that have no schema of ours: a zero that was written out equals one that
-/// was left out.
-fn same_plain(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Message(a), Value::Message(b)) => {
-            let same =
-                |field: FieldDescriptor| match (lookup::get(a, &field), lookup::get(b, &field)) {
-                    (None, None) => true,
-                    (Some(a), Some(b)) => same_plain(a, b),
-                    (Some(_), None) | (None, Some(_)) => false,
-                };
-            a.descriptor() == b.descriptor()
-                && a.descriptor().fields().all(same)
-                && same_unknown(a, b)
-        }
-        (Value::List(a), Value::List(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_plain(a, b))
-        }
-        (Value::Map(a), Value::Map(b)) => {
-            a.len() == b.len()
-                && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same_plain(a, b)))
-        }
-        (a, b) => a == b,
-    }
-}
-
-fn same_unknown(a: &DynamicMessage, b: &DynamicMessage) -> bool {
-    a.unknown_fields().eq(b.unknown_fields())
 }

@@ -1,16 +1,16 @@
 //! Typed lists of resources, in every codec that single resources have.
 use std::{borrow::Borrow, io, sync::Arc};
 
-use prost::Message;
-use prost_reflect::{DynamicMessage, Value as ProtoValue};
+use prost::{Message as _, encoding};
 use serde_json::{Map, Value, json};
 
-use super::{Object, ObjectError, decode_error};
+use super::{Object, ObjectError, compose::put_bytes, decode_error, wire::next};
 use crate::{
     ListMeta,
     json::{DecodeError, DecodeOptions, JsonOptions, describe, parse_json_up_to},
     kind::Kind,
     manifest::{self, FILE_BYTES_MAX},
+    record::Malformed,
     violation::Violation,
 };
 
@@ -36,36 +36,28 @@ impl ObjectList {
 
     /// Writes the list as the kind's own list message.
     pub fn encode(&self) -> Vec<u8> {
-        let mut message = DynamicMessage::new(self.kind.list_descriptor().clone());
-        let text = |text: &str| ProtoValue::String(text.to_owned());
-        message.set_field_by_name("api_version", text(self.kind.api_version()));
-        message.set_field_by_name("kind", text(self.kind.list_kind()));
-        if let Some(ProtoValue::Message(metadata)) = message.get_field_by_name_mut("metadata") {
-            metadata
-                .transcode_from(&self.metadata)
-                .expect("a list type whose metadata is not ListMeta is not registered");
+        let (numbers, mut out) = (&self.kind.list_numbers, Vec::new());
+        encoding::string::encode(numbers.api_version, &self.kind.api_version().into(), &mut out);
+        encoding::string::encode(numbers.kind, &self.kind.list_kind().into(), &mut out);
+        encoding::message::encode(numbers.metadata, &self.metadata, &mut out);
+        for item in &self.items {
+            put_bytes(numbers.items, &item.encode(), &mut out);
         }
-        let items = self.items.iter().map(|item| ProtoValue::Message(item.message().clone()));
-        message.set_field_by_name("items", ProtoValue::List(items.collect()));
-        message.encode_to_vec()
+        out
     }
 
     /// Reads the kind's own list message; unknown fields of the items are kept.
     pub fn decode(kind: &Arc<Kind>, bytes: &[u8]) -> Result<Self, ObjectError> {
-        let mut message = DynamicMessage::decode(kind.list_descriptor().clone(), bytes)
-            .map_err(|error| decode_error(kind.list_kind(), &error))?;
+        let numbers = &kind.list_numbers;
         let mut list = Self::new(kind);
-        if let Some(metadata) = message.get_field_by_name("metadata") {
-            let metadata = metadata.as_message().map(DynamicMessage::transcode_to).transpose();
-            let metadata = metadata.map_err(|error| decode_error(kind.list_kind(), &error))?;
-            list.metadata = metadata.unwrap_or_default();
-        }
-        let Some(ProtoValue::List(items)) = message.take_field_by_name("items") else {
-            return Ok(list);
-        };
-        for item in items {
-            if let ProtoValue::Message(item) = item {
-                list.items.push(Object::from_message(kind, item)?);
+        let (mut rest, cut) = (bytes, || decode_error(kind.list_kind(), &Malformed::Truncated));
+        while let Some(field) = next(&mut rest).ok_or_else(cut)? {
+            let (number, content) = (field.number, field.content);
+            if number == numbers.metadata {
+                let read = list.metadata.merge(content);
+                read.map_err(|error| decode_error(kind.list_kind(), &error))?;
+            } else if number == numbers.items {
+                list.items.push(Object::decode(kind, content)?);
             }
         }
         Ok(list)

@@ -3,16 +3,20 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use prost::Message;
-use prost_reflect::{DynamicMessage, FieldDescriptor, Kind as ProtoKind, MapKey, Value};
 
 use super::{Object, ObjectError, decode_error};
-use crate::{ObjectMeta, json, lookup};
+use crate::{
+    ObjectMeta, json,
+    record::{self, Key, Record, Value},
+};
 
 impl Object {
     /// A typed copy of the metadata.
     pub fn meta(&self) -> ObjectMeta {
         // The bytes were just written from the same definition, so they can be read.
-        self.metadata().and_then(|meta| meta.transcode_to().ok()).unwrap_or_default()
+        let bytes = |meta| record::encode(&self.kind.schema, self.kind.parts.metadata, meta);
+        let read = |meta| ObjectMeta::decode(bytes(meta).as_slice()).ok();
+        self.metadata().and_then(read).unwrap_or_default()
     }
 
     /// Changes the metadata. Only the fields that `change` touched are written back, so fields
@@ -29,105 +33,93 @@ impl Object {
 
     /// Takes over the metadata of an object of any kind, unknown fields included.
     pub fn copy_metadata_from(&mut self, other: &Self) -> Result<(), ObjectError> {
-        let field = self.kind.fields.metadata.clone();
-        let ProtoKind::Message(descriptor) = field.kind() else { return Ok(()) };
+        let number = self.kind.numbers.metadata;
         let Some(metadata) = other.metadata() else {
-            self.message.clear_field(&field);
+            self.record.clear(number);
             return Ok(());
         };
-        let copy = DynamicMessage::decode(descriptor, metadata.encode_to_vec().as_slice());
+        // The definition of the other may know fields that this one does not.
+        let bytes = record::encode(&other.kind.schema, other.kind.parts.metadata, metadata);
+        let copy = record::decode(&self.kind.schema, self.kind.parts.metadata, &bytes);
         let copy = copy.map_err(|error| decode_error("ObjectMeta", &error))?;
-        self.message.set_field(&field, Value::Message(copy));
+        self.record.put(number, Value::Record(copy));
         Ok(())
     }
 
     /// Takes over the fields of the metadata that only the server writes, their absence included,
     /// from another object of the same kind.
     pub fn copy_server_owned_from(&mut self, other: &Self) {
-        let kind = self.kind.clone();
-        let meta = &kind.meta;
-        let fields = [
-            &meta.uid,
-            &meta.resource_version,
-            &meta.generation,
-            &meta.creation_timestamp,
-            &meta.deletion_timestamp,
-            &meta.managed_fields,
-        ];
-        let stored = self.message.get_field_mut(&kind.fields.metadata).as_message_mut();
-        let Some(stored) = stored else { return };
-        for field in fields {
-            match other.meta_value(field) {
-                Some(value) => stored.set_field(field, value.clone()),
-                None => stored.clear_field(field),
+        let Self { kind, record } = self;
+        let stored = record.record_mut(kind.numbers.metadata);
+        for number in kind.numbers.server_owned() {
+            match other.meta_value(number) {
+                Some(value) => stored.put(number, value.clone()),
+                None => stored.clear(number),
             }
         }
     }
 
     /// Whether the object belongs to others.
     pub fn has_owners(&self) -> bool {
-        let list = self.meta_value(&self.kind.meta.owner_references).and_then(Value::as_list);
-        list.is_some_and(|owners| !owners.is_empty())
+        self.meta_value(self.kind.numbers.owner_references).is_some()
     }
 
     /// Takes the metadata away, for the parts of an object that are kept elsewhere.
     pub fn clear_metadata(&mut self) {
-        let field = self.kind.fields.metadata.clone();
-        self.message.clear_field(&field);
+        self.record.clear(self.kind.numbers.metadata);
     }
 
     fn write_meta(&mut self, before: &ObjectMeta, after: &ObjectMeta) {
-        let field = self.kind.fields.metadata.clone();
-        let ProtoKind::Message(descriptor) = field.kind() else { return };
+        let Self { kind, record } = self;
         let (changes, numbers) = changes(before, after);
-        let changes =
-            DynamicMessage::decode(descriptor.clone(), changes.encode_to_vec().as_slice())
+        let mut changes =
+            record::decode(&kind.schema, kind.parts.metadata, &changes.encode_to_vec())
                 .expect("bytes of ObjectMeta are an ObjectMeta");
-        let Some(stored) = self.message.get_field_mut(&field).as_message_mut() else { return };
-        for field in numbers.into_iter().filter_map(|number| descriptor.get_field(number)) {
-            match changes.has_field(&field) {
-                true => stored.set_field(&field, changes.get_field(&field).into_owned()),
-                false => stored.clear_field(&field),
+        let stored = record.record_mut(kind.numbers.metadata);
+        for number in numbers {
+            match changes.take(number) {
+                Some(value) => stored.put(number, value),
+                None => stored.clear(number),
             }
         }
     }
 
     pub fn name(&self) -> &str {
-        self.meta_text(&self.kind.meta.name)
+        self.meta_text(self.kind.numbers.name)
     }
     pub fn project(&self) -> &str {
-        self.meta_text(&self.kind.meta.project)
+        self.meta_text(self.kind.numbers.project)
     }
     pub fn uid(&self) -> &str {
-        self.meta_text(&self.kind.meta.uid)
+        self.meta_text(self.kind.numbers.uid)
     }
     pub fn resource_version(&self) -> &str {
-        self.meta_text(&self.kind.meta.resource_version)
+        self.meta_text(self.kind.numbers.resource_version)
     }
     pub fn generation(&self) -> i64 {
-        self.meta_value(&self.kind.meta.generation).and_then(Value::as_i64).unwrap_or_default()
+        self.meta_value(self.kind.numbers.generation).and_then(Value::as_i64).unwrap_or_default()
     }
     pub fn creation_timestamp(&self) -> Option<Timestamp> {
-        self.meta_time(&self.kind.meta.creation_timestamp)
+        self.meta_time(self.kind.numbers.creation_timestamp)
     }
     /// When deletion was asked for; the object waits for its finalizers since.
     pub fn deletion_timestamp(&self) -> Option<Timestamp> {
-        self.meta_time(&self.kind.meta.deletion_timestamp)
+        self.meta_time(self.kind.numbers.deletion_timestamp)
     }
     pub fn label(&self, key: &str) -> Option<&str> {
-        self.meta_entry(&self.kind.meta.labels, key)
+        self.meta_entry(self.kind.numbers.labels, key)
     }
     pub fn annotation(&self, key: &str) -> Option<&str> {
-        self.meta_entry(&self.kind.meta.annotations, key)
+        self.meta_entry(self.kind.numbers.annotations, key)
     }
     pub fn labels(&self) -> BTreeMap<&str, &str> {
-        self.meta_map(&self.kind.meta.labels)
+        self.meta_map(self.kind.numbers.labels)
     }
     pub fn annotations(&self) -> BTreeMap<&str, &str> {
-        self.meta_map(&self.kind.meta.annotations)
+        self.meta_map(self.kind.numbers.annotations)
     }
     pub fn finalizers(&self) -> Vec<&str> {
-        let list = self.meta_value(&self.kind.meta.finalizers).and_then(Value::as_list);
+        let list = self.meta_value(self.kind.numbers.finalizers).and_then(Value::as_list);
         list.unwrap_or_default().iter().filter_map(Value::as_str).collect()
     }
 
@@ -135,17 +127,14 @@ impl Object {
         self.update_meta(|meta| name.clone_into(&mut meta.name));
     }
     pub fn set_project(&mut self, project: &str) {
-        let field = self.kind.meta.project.clone();
-        self.set_meta_text(&field, project);
+        self.set_meta_text(self.kind.numbers.project, project);
     }
     pub fn set_resource_version(&mut self, version: &str) {
-        let field = self.kind.meta.resource_version.clone();
-        self.set_meta_text(&field, version);
+        self.set_meta_text(self.kind.numbers.resource_version, version);
     }
     /// Whether anyone is recorded as the manager of a field.
     pub fn is_managed(&self) -> bool {
-        let list = self.meta_value(&self.kind.meta.managed_fields).and_then(Value::as_list);
-        list.is_some_and(|entries| !entries.is_empty())
+        self.meta_value(self.kind.numbers.managed_fields).is_some()
     }
     pub fn set_annotation(&mut self, key: &str, value: &str) {
         self.update_meta(|meta| meta.annotations.insert(key.to_owned(), value.to_owned()));
@@ -154,42 +143,43 @@ impl Object {
         self.update_meta(|meta| meta.annotations.remove(key))
     }
 
-    pub(crate) fn metadata(&self) -> Option<&DynamicMessage> {
-        lookup::get_message(&self.message, &self.kind.fields.metadata)
+    pub(crate) fn metadata(&self) -> Option<&Record> {
+        self.record.record(self.kind.numbers.metadata)
     }
 
-    fn set_meta_text(&mut self, field: &FieldDescriptor, text: &str) {
-        if self.meta_text(field) == text {
+    pub(super) fn metadata_mut(&mut self) -> &mut Record {
+        self.record.record_mut(self.kind.numbers.metadata)
+    }
+
+    fn set_meta_text(&mut self, number: u32, text: &str) {
+        if self.meta_text(number) == text {
             return;
         }
-        let metadata = self.kind.fields.metadata.clone();
-        let Some(stored) = self.message.get_field_mut(&metadata).as_message_mut() else { return };
-        if text.is_empty() {
-            stored.clear_field(field);
-        } else {
-            stored.set_field(field, Value::String(text.to_owned()));
+        match text {
+            "" => self.metadata_mut().clear(number),
+            text => self.metadata_mut().put(number, Value::String(text.to_owned())),
         }
     }
 
-    fn meta_value(&self, field: &FieldDescriptor) -> Option<&Value> {
-        lookup::get(self.metadata()?, field)
+    pub(super) fn meta_value(&self, number: u32) -> Option<&Value> {
+        self.metadata()?.get(number)
     }
 
-    fn meta_text(&self, field: &FieldDescriptor) -> &str {
-        self.meta_value(field).and_then(Value::as_str).unwrap_or_default()
+    fn meta_text(&self, number: u32) -> &str {
+        self.metadata().map_or("", |meta| meta.text(number))
     }
 
-    fn meta_time(&self, field: &FieldDescriptor) -> Option<Timestamp> {
-        json::timestamp_of(self.meta_value(field)?.as_message()?)
+    fn meta_time(&self, number: u32) -> Option<Timestamp> {
+        json::timestamp_of(self.meta_value(number)?)
     }
 
-    fn meta_entry(&self, field: &FieldDescriptor, key: &str) -> Option<&str> {
-        let map = self.meta_value(field)?.as_map()?;
-        map.get(&MapKey::String(key.to_owned()))?.as_str()
+    fn meta_entry(&self, number: u32, key: &str) -> Option<&str> {
+        let map = self.meta_value(number)?.as_map()?;
+        map.get(&Key::String(key.to_owned()))?.as_str()
     }
 
-    fn meta_map(&self, field: &FieldDescriptor) -> BTreeMap<&str, &str> {
-        let Some(map) = self.meta_value(field).and_then(Value::as_map) else {
+    fn meta_map(&self, number: u32) -> BTreeMap<&str, &str> {
+        let Some(map) = self.meta_value(number).and_then(Value::as_map) else {
             return BTreeMap::new();
         };
         map.iter().filter_map(|(key, value)| Some((key.as_str()?, value.as_str()?))).collect()

@@ -1,11 +1,10 @@
-//! One resource of any kind, as a dynamic message that keeps the fields it does not know.
+//! One resource of any kind, as a record that keeps the fields it does not know.
 //!
-//! The message is the truth: typed views are made of its bytes, so a server that is older than
+//! The record is the truth: typed views are made of its bytes, so a server that is older than
 //! the writer of an object never erases what it does not understand.
 mod codec;
 mod compose;
 mod conditions;
-mod encode;
 mod encoded;
 mod equal;
 mod hide;
@@ -20,7 +19,7 @@ pub(crate) mod wire;
 use std::{fmt, sync::Arc};
 
 use prost::{Message, Name};
-use prost_reflect::{DynamicMessage, FieldDescriptor, ReflectMessage, Value};
+use prost_reflect::{DynamicMessage, ReflectMessage};
 
 pub use codec::Decoded;
 pub use compose::Composed;
@@ -33,6 +32,7 @@ use crate::{
     json::JsonOptions,
     kind::{Kind, same_kind},
     lookup,
+    record::{self, Record, Value},
     schema::Schema,
     violation::Violation,
 };
@@ -41,7 +41,7 @@ use crate::{
 #[derive(Clone)]
 pub struct Object {
     kind: Arc<Kind>,
-    message: DynamicMessage,
+    record: Record,
 }
 
 /// Bytes or values that do not fit a kind.
@@ -49,6 +49,8 @@ pub struct Object {
 pub enum ObjectError {
     #[error("bytes are not a {kind}: {problem}")]
     Decode { kind: String, problem: String },
+    #[error("a {kind} has no field {path}")]
+    NoField { kind: String, path: String },
     #[error("a {found} is not a {expected}")]
     OtherType { expected: String, found: String },
 }
@@ -57,10 +59,7 @@ impl Object {
     /// A resource of which only the kind is known. People's input and new objects go through
     /// [`Object::instantiate`] or the scheme, which also fill in defaults.
     pub fn new(kind: &Arc<Kind>) -> Self {
-        let mut object =
-            Self { kind: kind.clone(), message: DynamicMessage::new(kind.descriptor().clone()) };
-        object.set_type();
-        object
+        Self::of_record(kind, Record::new())
     }
 
     /// A new resource with its defaults.
@@ -70,29 +69,63 @@ impl Object {
         object
     }
 
+    /// Takes what stands in the fields of a kind.
+    pub(crate) fn of_record(kind: &Arc<Kind>, record: Record) -> Self {
+        let mut object = Self { kind: kind.clone(), record };
+        object.set_type();
+        object
+    }
+
     /// Takes a message that is of the kind's own type.
-    pub fn from_message(kind: &Arc<Kind>, message: DynamicMessage) -> Result<Self, ObjectError> {
+    pub fn from_message(kind: &Arc<Kind>, message: &DynamicMessage) -> Result<Self, ObjectError> {
         if message.descriptor() != *kind.descriptor() {
             let found = message.descriptor().full_name().to_owned();
             return Err(ObjectError::OtherType { expected: kind.full_name().to_owned(), found });
         }
-        let mut object = Self { kind: kind.clone(), message };
-        object.set_type();
-        Ok(object)
+        Self::decode(kind, &message.encode_to_vec())
+    }
+
+    /// A copy that knows its own definition, for those who convert one into another by the names of their fields.
+    pub fn to_message(&self) -> DynamicMessage {
+        DynamicMessage::decode(self.kind.descriptor().clone(), self.encode().as_slice())
+            .expect("what was written along a definition is read by it")
+    }
+
+    /// Changes it as a message that knows its own definition.
+    pub fn edit_message<R>(&mut self, edit: impl FnOnce(&mut DynamicMessage) -> R) -> R {
+        let mut message = self.to_message();
+        let result = edit(&mut message);
+        let edited = Self::from_message(&self.kind, &message);
+        *self = edited.expect("what was written along a definition is read by it");
+        result
+    }
+
+    /// Sets the field at a dotted JSON path such as `spec.placement.replicas`; the messages on the way are there
+    /// afterwards. Whoever calls it knows the type of the field.
+    pub fn set_at(&mut self, path: &str, value: Value) -> Result<(), ObjectError> {
+        let Self { kind, record } = self;
+        let none = || ObjectError::NoField { kind: kind.kind().to_owned(), path: path.to_owned() };
+        let steps = lookup::steps(&kind.schema, path).ok_or_else(none)?;
+        let (last, way) = steps.split_last().ok_or_else(none)?;
+        let place = way.iter().fold(record, |record, step| record.record_mut(step.number));
+        match last.zero_when_absent && value.is_zero() {
+            true => place.clear(last.number),
+            false => place.put(last.number, value),
+        }
+        Ok(())
     }
 
     /// Reads protobuf bytes; fields that the kind does not know are kept.
     pub fn decode(kind: &Arc<Kind>, bytes: &[u8]) -> Result<Self, ObjectError> {
-        let message = DynamicMessage::decode(kind.descriptor().clone(), bytes);
-        let message = message.map_err(|error| decode_error(kind.kind(), &error))?;
-        let mut object = Self { kind: kind.clone(), message };
-        object.set_type();
-        Ok(object)
+        let record = record::decode(&kind.schema, Schema::ROOT, bytes);
+        let record = record.map_err(|error| decode_error(kind.kind(), &error))?;
+        Ok(Self::of_record(kind, record))
     }
 
-    /// Writes protobuf bytes. Maps have no order in them, so compare objects and not bytes.
+    /// Writes protobuf bytes: the same for the same object. Others may write them otherwise, so compare objects and
+    /// not bytes.
     pub fn encode(&self) -> Vec<u8> {
-        encode::encode(&self.kind.schema, Schema::ROOT, &self.message)
+        record::encode(&self.kind.schema, Schema::ROOT, &self.record)
     }
 
     /// A typed copy, for code that acts on one kind.
@@ -111,14 +144,11 @@ impl Object {
     pub fn kind(&self) -> &Arc<Kind> {
         &self.kind
     }
-    pub fn message(&self) -> &DynamicMessage {
-        &self.message
+    pub fn record(&self) -> &Record {
+        &self.record
     }
-    pub fn message_mut(&mut self) -> &mut DynamicMessage {
-        &mut self.message
-    }
-    pub fn into_message(self) -> DynamicMessage {
-        self.message
+    pub fn record_mut(&mut self) -> &mut Record {
+        &mut self.record
     }
 
     /// Fills in the defaults of the kind; see [`crate::default`].
@@ -137,93 +167,71 @@ impl Object {
     }
 
     /// What people ask for.
-    pub fn spec(&self) -> Option<&DynamicMessage> {
-        self.part(self.kind.fields.spec.as_ref())
+    pub fn spec(&self) -> Option<&Record> {
+        self.record.record(self.kind.numbers.spec?)
+    }
+
+    /// The same, to change it; it is there afterwards. A kind without a spec has none.
+    pub fn spec_mut(&mut self) -> Option<&mut Record> {
+        self.kind.numbers.spec.map(|number| self.record.record_mut(number))
     }
 
     /// What is.
-    pub fn status(&self) -> Option<&DynamicMessage> {
-        self.part(self.kind.fields.status.as_ref())
+    pub fn status(&self) -> Option<&Record> {
+        self.record.record(self.kind.numbers.status?)
     }
 
-    /// Replaces the spec; a message of another type is refused.
-    pub fn set_spec(&mut self, spec: DynamicMessage) -> Result<(), ObjectError> {
-        let field = self.kind.fields.spec.clone();
-        self.set_part(field, "spec", spec)
-    }
-
-    /// Replaces the status; a message of another type is refused.
-    pub fn set_status(&mut self, status: DynamicMessage) -> Result<(), ObjectError> {
-        let field = self.kind.fields.status.clone();
-        self.set_part(field, "status", status)
+    /// Takes over the status of an object of another version of the kind: all of them share its definition.
+    pub fn share_status_of(&mut self, other: &Self) -> Result<(), ObjectError> {
+        let message = |kind: &Kind| {
+            kind.parts.status.map(|id| kind.schema.message(id).descriptor.full_name().to_owned())
+        };
+        let (expected, found) = (message(&self.kind), message(&other.kind));
+        if expected != found {
+            let name =
+                |it: Option<String>| it.unwrap_or_else(|| "kind without a status".to_owned());
+            return Err(ObjectError::OtherType { expected: name(expected), found: name(found) });
+        }
+        self.put_part(self.kind.numbers.status, other.status().cloned());
+        Ok(())
     }
 
     /// Takes the status away.
     pub fn clear_status(&mut self) {
-        if let Some(field) = self.kind.fields.status.clone() {
-            self.message.clear_field(&field);
-        }
+        self.put_part(self.kind.numbers.status, None);
     }
 
     /// Takes over the spec of another object of the same kind, its absence included.
     pub fn copy_spec_from(&mut self, other: &Self) -> Result<(), ObjectError> {
-        let field = self.kind.fields.spec.clone();
-        self.copy_part(field, other)
+        other.check_type(self.kind.full_name().to_owned())?;
+        self.put_part(self.kind.numbers.spec, other.spec().cloned());
+        Ok(())
     }
 
     /// Takes over the status of another object of the same kind, its absence included.
     pub fn copy_status_from(&mut self, other: &Self) -> Result<(), ObjectError> {
-        let field = self.kind.fields.status.clone();
-        self.copy_part(field, other)
-    }
-
-    fn part(&self, field: Option<&FieldDescriptor>) -> Option<&DynamicMessage> {
-        lookup::get_message(&self.message, field?)
-    }
-
-    fn set_part(
-        &mut self,
-        field: Option<FieldDescriptor>,
-        what: &str,
-        part: DynamicMessage,
-    ) -> Result<(), ObjectError> {
-        let found = part.descriptor().full_name().to_owned();
-        let other = || ObjectError::OtherType {
-            expected: format!("{what} of {}", self.kind.kind()),
-            found,
-        };
-        match field {
-            Some(field) if field.kind().as_message() == Some(&part.descriptor()) => {
-                self.message.set_field(&field, Value::Message(part));
-                Ok(())
-            }
-            Some(_) | None => Err(other()),
-        }
-    }
-
-    fn copy_part(
-        &mut self,
-        field: Option<FieldDescriptor>,
-        other: &Self,
-    ) -> Result<(), ObjectError> {
         other.check_type(self.kind.full_name().to_owned())?;
-        let Some(field) = field else { return Ok(()) };
-        match other.part(Some(&field)) {
-            Some(part) => self.message.set_field(&field, Value::Message(part.clone())),
-            None => self.message.clear_field(&field),
-        }
+        self.put_part(self.kind.numbers.status, other.status().cloned());
         Ok(())
+    }
+
+    fn put_part(&mut self, number: Option<u32>, part: Option<Record>) {
+        match (number, part) {
+            (Some(number), Some(part)) => self.record.put(number, Value::Record(part)),
+            (Some(number), None) => self.record.clear(number),
+            (None, _) => {}
+        }
     }
 
     /// What an object says of its own type is what its kind says, whatever was stored: the group
     /// suffix of an installation may have changed since.
     fn set_type(&mut self) {
-        let kind = self.kind.clone();
-        let said =
-            [(&kind.fields.api_version, kind.api_version()), (&kind.fields.kind, kind.kind())];
-        for (field, text) in said {
-            if lookup::get(&self.message, field).and_then(Value::as_str) != Some(text) {
-                self.message.set_field(field, Value::String(text.to_owned()));
+        let Self { kind, record } = self;
+        let numbers = &kind.numbers;
+        let said = [(numbers.api_version, kind.api_version()), (numbers.kind, kind.kind())];
+        for (number, text) in said {
+            if record.text(number) != text {
+                record.put(number, Value::String(text.to_owned()));
             }
         }
     }
@@ -253,6 +261,6 @@ impl fmt::Debug for Object {
     }
 }
 
-fn decode_error(kind: &str, error: &prost::DecodeError) -> ObjectError {
+fn decode_error(kind: &str, error: &impl fmt::Display) -> ObjectError {
     ObjectError::Decode { kind: kind.to_owned(), problem: error.to_string() }
 }

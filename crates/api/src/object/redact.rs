@@ -1,37 +1,38 @@
 //! The variant of an object for those who may not read secrets.
-use prost_reflect::{DynamicMessage, Value};
-
 use super::Object;
-use crate::schema::{Element, MessageId, Schema};
+use crate::{
+    record::{Record, Value},
+    schema::{Element, MessageId, Schema},
+};
 
 impl Object {
     /// A copy without the fields that are sensitive.
     pub fn redacted(&self) -> Self {
         let mut copy = self.clone();
-        redact(&self.kind.schema, Schema::ROOT, &mut copy.message);
+        redact(&self.kind.schema, Schema::ROOT, &mut copy.record);
         copy
     }
 }
 
-fn redact(schema: &Schema, id: MessageId, message: &mut DynamicMessage) {
+fn redact(schema: &Schema, id: MessageId, record: &mut Record) {
     for field in &schema.message(id).fields {
-        if !message.has_field(&field.descriptor) {
-            continue;
-        }
         if field.rules.sensitive {
-            message.clear_field(&field.descriptor);
-        } else if let Element::Message(child) = field.shape.element() {
-            redact_value(schema, child, message.get_field_mut(&field.descriptor));
+            record.clear(field.number);
+        } else if let Element::Message(child) = field.shape.element()
+            && let Some(value) = record.get_mut(field.number)
+        {
+            redact_value(schema, child, value);
         }
     }
 }
 
 fn redact_value(schema: &Schema, id: MessageId, value: &mut Value) {
-    if let Some(message) = value.as_message_mut() {
-        redact(schema, id, message);
-    } else if let Some(items) = value.as_list_mut() {
-        items.iter_mut().for_each(|item| redact_value(schema, id, item));
-    } else if let Some(values) = value.as_map_mut() {
-        values.values_mut().for_each(|item| redact_value(schema, id, item));
+    match value {
+        Value::Record(record) => redact(schema, id, record),
+        Value::List(items) => items.iter_mut().for_each(|item| redact_value(schema, id, item)),
+        Value::Map(values) => {
+            values.values_mut().for_each(|item| redact_value(schema, id, item));
+        }
+        _ => {}
     }
 }

@@ -137,6 +137,8 @@ impl Builder {
         Some(FieldSchema {
             descriptor: field.clone(),
             number: field.number(),
+            presence: field.supports_presence(),
+            key_number: key_number(field, &rules.key),
             json_name: field.json_name().to_owned(),
             doc: field_doc(field),
             shape,
@@ -300,6 +302,11 @@ fn scalar(kind: &ProtoKind) -> Option<Scalar> {
         ProtoKind::Bytes => Scalar::Bytes,
         ProtoKind::Message(_) | ProtoKind::Enum(_) => return None,
     })
+}
+
+fn key_number(list: &FieldDescriptor, key: &str) -> Option<u32> {
+    let ProtoKind::Message(item) = list.kind() else { return None };
+    item.get_field_by_json_name(key).map(|field| field.number())
 }
 
 fn codings(field: &FieldDescriptor) -> Codings {

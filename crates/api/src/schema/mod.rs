@@ -6,10 +6,12 @@
 mod build;
 
 use orrery_proto::options::v1::FieldRules;
-use prost_reflect::{FieldDescriptor, MessageDescriptor, Value};
+use prost_reflect::{FieldDescriptor, MessageDescriptor};
 use regex::Regex;
 
 pub(crate) use build::{build, rules_of_kind};
+
+use crate::record::{Record, Value};
 
 /// Index of a message in its [`Schema`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,6 +43,8 @@ pub struct MessageSchema {
 pub struct FieldSchema {
     pub descriptor: FieldDescriptor,
     pub number: u32,
+    /// Whether it is told that the field is absent from that it has its zero value.
+    pub presence: bool,
     /// Name in JSON and YAML.
     pub json_name: String,
     /// The comment above it.
@@ -53,6 +57,8 @@ pub struct FieldSchema {
     pub default: Option<Value>,
     /// Index of the choice in [`MessageSchema::oneofs`] that this is a branch of.
     pub oneof: Option<usize>,
+    /// The number of the field that identifies an item of this list.
+    pub key_number: Option<u32>,
     pub(crate) codings: Codings,
 }
 
@@ -169,8 +175,28 @@ impl Schema {
 }
 
 impl MessageSchema {
-    pub(crate) fn in_order_of_numbers(&self) -> impl Iterator<Item = &FieldSchema> {
-        self.by_number.iter().map(|index| &self.fields[*index])
+    /// The field of this number and where it is among all numbers. It is looked for first from `near` on: most
+    /// walks go through the numbers in their order.
+    pub(crate) fn numbered(&self, number: u32, near: usize) -> Option<(usize, &FieldSchema)> {
+        let field = |place: usize| Some(&self.fields[*self.by_number.get(place)?]);
+        let is_it = |place: &usize| field(*place).is_some_and(|field| field.number == number);
+        let place = (near..near + 3).find(is_it).or_else(|| {
+            self.by_number.binary_search_by_key(&number, |index| self.fields[*index].number).ok()
+        })?;
+        Some((place, field(place)?))
+    }
+
+    /// Sets a field of a record of this message: zero is no value where the field has no presence, and of a choice
+    /// the other branches go.
+    pub fn set(&self, record: &mut Record, field: &FieldSchema, value: Value) {
+        if let Some(oneof) = field.oneof {
+            let branches = self.oneofs[oneof].fields.iter().map(|index| &self.fields[*index]);
+            branches.for_each(|branch| record.clear(branch.number));
+        }
+        match field.presence || !value.is_zero() {
+            true => record.put(field.number, value),
+            false => record.clear(field.number),
+        }
     }
 
     pub fn field_by_json_name(&self, name: &str) -> Option<&FieldSchema> {

@@ -1,5 +1,4 @@
 //! Field selectors: `metadata.name=web,status.state!=Running`.
-use prost_reflect::{FieldDescriptor, Value};
 use std::fmt;
 
 use super::{
@@ -8,8 +7,9 @@ use super::{
 };
 use crate::{
     kind::Kind,
-    lookup,
+    lookup::{self, Step},
     object::Object,
+    record::Value,
     schema::{Element, FieldSchema, Scalar, Shape},
     suggest::did_you_mean,
 };
@@ -23,7 +23,7 @@ pub struct FieldSelector {
 #[derive(Clone, Debug, PartialEq)]
 struct Requirement {
     path: String,
-    steps: Vec<FieldDescriptor>,
+    steps: Vec<Step>,
     value: String,
     equal: bool,
 }
@@ -106,7 +106,7 @@ impl fmt::Display for FieldSelector {
 impl Requirement {
     /// An absent value compares as empty text, as in Kubernetes.
     fn holds(&self, object: &Object) -> bool {
-        let found = lookup::follow(object.message(), &self.steps);
+        let found = lookup::follow(object.record(), &self.steps);
         let same = match found {
             None => self.value.is_empty() || self.is_zero(),
             Some(Value::String(text)) => *text == self.value,
@@ -122,7 +122,7 @@ impl Requirement {
 
     /// A number or boolean without presence that is absent has its zero value.
     fn is_zero(&self) -> bool {
-        let plain = self.steps.last().is_some_and(|field| !field.supports_presence());
+        let plain = self.steps.last().is_some_and(|step| step.zero_when_absent);
         plain && matches!(self.value.as_str(), "0" | "false")
     }
 }
@@ -185,7 +185,7 @@ fn own_path(path: &str) -> String {
 }
 
 /// The way to a field that may be compared.
-fn comparable(kind: &Kind, path: &str) -> Result<Vec<FieldDescriptor>, String> {
+fn comparable(kind: &Kind, path: &str) -> Result<Vec<Step>, String> {
     let unsupported = || {
         let columns = kind.columns().iter().map(|column| column.path.as_str());
         let known = ["metadata.name", "metadata.project"].into_iter().chain(columns);

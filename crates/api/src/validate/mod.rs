@@ -11,8 +11,6 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
-use prost_reflect::{DynamicMessage, FieldDescriptor, MapKey, Value};
-
 pub(crate) use metadata::{ANNOTATIONS_BYTES_MAX, has_one_controller};
 use names::is_domain;
 pub use names::{is_label_value, is_name, is_qualified_name};
@@ -20,9 +18,9 @@ pub(crate) use rules::{items_fit, text_fits};
 
 use crate::{
     json::{struct_bytes_problem, well_known_problem},
-    lookup,
     object::{Object, same_value},
     path::Path,
+    record::{Key, Map, Record, Value},
     schema::{Element, FieldSchema, MessageId, Schema, Shape},
     violation::{Findings, Violation},
 };
@@ -33,7 +31,7 @@ pub fn validate(object: &Object, old: Option<&Object>) -> Vec<Violation> {
     let kind = object.kind();
     let recorded = kind.recorded();
     let mut checker = Checker { recorded, ..Checker::of(kind.schema()) };
-    let old_message = old.map(Object::message);
+    let old_message = old.map(Object::record);
     checker.message(Schema::ROOT, &with_mandatory_parts(object), old_message);
     let mut findings = checker.found;
     metadata::validate(object, &mut findings);
@@ -48,30 +46,25 @@ pub fn validate(object: &Object, old: Option<&Object>) -> Vec<Violation> {
 /// Everything that is wrong with the status of `object`. Validators that are registered for a kind
 /// judge what people ask for, so none of them is asked.
 pub fn validate_status(object: &Object, old: Option<&Object>) -> Vec<Violation> {
-    validate_part(object, old, object.kind().fields.status.as_ref())
+    validate_part(object, old, object.kind().numbers.status)
 }
 
 /// Everything that the definition finds wrong with the spec of `object`; validators are not asked.
 pub(crate) fn validate_spec(object: &Object, old: Option<&Object>) -> Vec<Violation> {
-    let mut found = validate_part(object, old, object.kind().fields.spec.as_ref());
+    let mut found = validate_part(object, old, object.kind().numbers.spec);
     found.extend(crate::sharing::violations(object));
     found
 }
 
-fn validate_part(
-    object: &Object,
-    old: Option<&Object>,
-    part: Option<&FieldDescriptor>,
-) -> Vec<Violation> {
+fn validate_part(object: &Object, old: Option<&Object>, part: Option<u32>) -> Vec<Violation> {
     let kind = object.kind();
     let mut checker = Checker::of(kind.schema());
-    let fields = kind.schema().root().fields.iter();
-    for field in fields.filter(|field| Some(&field.descriptor) == part) {
-        let mark = checker.path.enter_field(&field.json_name);
-        let value = lookup::get(object.message(), &field.descriptor);
-        let before = old.and_then(|old| lookup::get(old.message(), &field.descriptor));
+    let found = part.and_then(|number| kind.schema().root().numbered(number, 0));
+    if let Some((_, field)) = found {
+        let _mark = checker.path.enter_field(&field.json_name);
+        let value = object.record().get(field.number);
+        let before = old.and_then(|old| old.record().get(field.number));
         checker.field(field, value, before);
-        checker.path.leave(mark);
     }
     checker.found.into_vec()
 }
@@ -90,15 +83,15 @@ pub(crate) fn field_fits(
 
 /// An object without metadata or spec is checked as if they were empty, so that what is mandatory
 /// in them is named one by one.
-fn with_mandatory_parts(object: &Object) -> Cow<'_, DynamicMessage> {
-    let mut message = Cow::Borrowed(object.message());
-    let fields = &object.kind().fields;
-    for part in std::iter::once(&fields.metadata).chain(&fields.spec) {
-        if !message.has_field(part) {
-            message.to_mut().get_field_mut(part);
+fn with_mandatory_parts(object: &Object) -> Cow<'_, Record> {
+    let mut record = Cow::Borrowed(object.record());
+    let numbers = &object.kind().numbers;
+    for part in std::iter::once(numbers.metadata).chain(numbers.spec) {
+        if !record.has(part) {
+            record.to_mut().record_mut(part);
         }
     }
-    message
+    record
 }
 
 /// The path of the name of an object.
@@ -124,18 +117,18 @@ impl<'a> Checker<'a> {
         self.found.report(|| make(path));
     }
 
-    fn message(&mut self, id: MessageId, new: &DynamicMessage, old: Option<&DynamicMessage>) {
+    fn message(&mut self, id: MessageId, new: &Record, old: Option<&Record>) {
         let schema = self.schema.message(id);
         for field in &schema.fields {
             let mark = self.path.enter_field(&field.json_name);
-            let value = lookup::get(new, &field.descriptor);
-            let before = old.and_then(|old| lookup::get(old, &field.descriptor));
+            let value = new.get(field.number);
+            let before = old.and_then(|old| old.get(field.number));
             self.field(field, value, before);
             self.path.leave(mark);
         }
         for oneof in schema.oneofs.iter().filter(|oneof| oneof.required) {
             let branches = || oneof.fields.iter().map(|index| &schema.fields[*index]);
-            if !branches().any(|field| new.has_field(&field.descriptor)) {
+            if !branches().any(|field| new.has(field.number)) {
                 let names: Vec<&str> = branches().map(|field| field.json_name.as_str()).collect();
                 let hint = match names.as_slice() {
                     [only] => format!("set {only:?}"),
@@ -176,7 +169,7 @@ impl<'a> Checker<'a> {
             (Shape::List(_), Value::List(items)) => self.list(field, items, before),
             (Shape::Map { .. }, Value::Map(entries)) => {
                 let before = before.and_then(Value::as_map);
-                for (key, value) in sorted(entries) {
+                for (key, value) in in_order_of_text(entries) {
                     let mark = self.path.enter_key(&rules::key_text(key));
                     self.element(field, element, value, before.and_then(|old| old.get(key)));
                     self.path.leave(mark);
@@ -254,17 +247,17 @@ impl<'a> Checker<'a> {
         before: Option<&Value>,
     ) {
         match (element, value) {
-            (Element::Message(id), Value::Message(message)) => {
-                self.message(id, message, before.and_then(Value::as_message));
+            (Element::Message(id), Value::Record(record)) => {
+                self.message(id, record, before.and_then(Value::as_record));
             }
-            (Element::WellKnown(known), Value::Message(message)) => {
-                if let Some(why) = well_known_problem(known, message) {
+            (Element::WellKnown(_), Value::Bytes(bytes)) => {
+                if let Some(why) = struct_bytes_problem(bytes) {
                     let shown = rules::show(field, value);
                     self.report(|path| Violation::invalid(path, shown, why));
                 }
             }
-            (Element::WellKnown(_), Value::Bytes(bytes)) => {
-                if let Some(why) = struct_bytes_problem(bytes) {
+            (Element::WellKnown(known), value) => {
+                if let Some(why) = well_known_problem(known, value) {
                     let shown = rules::show(field, value);
                     self.report(|path| Violation::invalid(path, shown, why));
                 }
@@ -278,7 +271,7 @@ impl<'a> Checker<'a> {
                     });
                 }
             }
-            (Element::Scalar(_) | Element::Message(_) | Element::WellKnown(_), value) => {
+            (Element::Scalar(_) | Element::Message(_), value) => {
                 if let Some(violation) = rules::check_scalar(field, value, self.path.as_str()) {
                     self.report(|_| violation);
                 }
@@ -291,9 +284,12 @@ fn is_empty_text(value: &Value) -> bool {
     value.as_str().is_some_and(str::is_empty)
 }
 
-fn sorted(entries: &HashMap<MapKey, Value>) -> Vec<(&MapKey, &Value)> {
-    let mut sorted: Vec<(&MapKey, &Value)> = entries.iter().collect();
-    sorted.sort_by_cached_key(|(key, _)| rules::key_text(key));
+/// Numbers come in the order in which their texts do, as in all that is printed.
+fn in_order_of_text(entries: &Map) -> Vec<(&Key, &Value)> {
+    let mut sorted: Vec<(&Key, &Value)> = entries.iter().collect();
+    if !matches!(sorted.first(), None | Some((Key::String(_), _))) {
+        sorted.sort_by_cached_key(|(key, _)| rules::key_text(key));
+    }
     sorted
 }
 

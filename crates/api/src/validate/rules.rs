@@ -1,9 +1,8 @@
 //! The declared rules of single values, as pure functions.
-use prost_reflect::{MapKey, ReflectMessage, Value};
-
 use super::names::{is_label_value, is_name, is_qualified_name};
 use crate::{
     json,
+    record::{Key, Value},
     schema::{Element, FieldSchema, Schema, Shape},
     violation::Violation,
 };
@@ -25,8 +24,9 @@ pub(super) fn check_length(field: &FieldSchema, value: &Value, path: &str) -> Op
         | Value::U64(_)
         | Value::F32(_)
         | Value::F64(_)
-        | Value::EnumNumber(_)
-        | Value::Message(_) => return None,
+        | Value::Record(_)
+        | Value::Time { .. }
+        | Value::Open(_) => return None,
     };
     let min = field.rules.min_len.unwrap_or_default() as usize;
     let max = field.rules.max_len.map_or(usize::MAX, |max| max as usize);
@@ -92,9 +92,7 @@ pub(super) fn check_scalar(field: &FieldSchema, value: &Value, path: &str) -> Op
 fn check_text(field: &FieldSchema, text: &str, path: &str) -> Option<Violation> {
     let rules = &field.rules;
     // An empty string in a field without presence is an absent value.
-    let absent = !field.descriptor.supports_presence()
-        && matches!(field.shape, Shape::Single(_))
-        && text.is_empty();
+    let absent = !field.presence && matches!(field.shape, Shape::Single(_)) && text.is_empty();
     if absent {
         return None;
     }
@@ -145,10 +143,11 @@ fn number_of(value: &Value) -> Option<f64> {
         Value::Bool(_)
         | Value::String(_)
         | Value::Bytes(_)
-        | Value::EnumNumber(_)
-        | Value::Message(_)
+        | Value::Record(_)
         | Value::List(_)
-        | Value::Map(_) => return None,
+        | Value::Map(_)
+        | Value::Time { .. }
+        | Value::Open(_) => return None,
     })
 }
 
@@ -158,7 +157,7 @@ pub(super) fn show(field: &FieldSchema, value: &Value) -> String {
         return HIDDEN.to_owned();
     }
     match value {
-        Value::Message(_) => "the object".to_owned(),
+        Value::Record(_) | Value::Time { .. } | Value::Open(_) => "the object".to_owned(),
         Value::List(items) => format!("a list of {}", items.len()),
         Value::Map(entries) => format!("a map of {}", entries.len()),
         Value::F32(number) => number.to_string(),
@@ -168,7 +167,6 @@ pub(super) fn show(field: &FieldSchema, value: &Value) -> String {
         | Value::I64(_)
         | Value::U32(_)
         | Value::U64(_)
-        | Value::EnumNumber(_)
         | Value::String(_)
         | Value::Bytes(_) => json::scalar_text(value),
     }
@@ -192,15 +190,13 @@ pub(super) fn hint(field: &FieldSchema) -> String {
 }
 
 /// The text of a map key in a path.
-pub(super) fn key_text(key: &MapKey) -> String {
+pub(super) fn key_text(key: &Key) -> String {
     json::key_text(key)
 }
 
 /// The key of an item in a keyed list.
 pub(super) fn key_of<'v>(field: &FieldSchema, item: &'v Value) -> Option<&'v str> {
-    let message = item.as_message()?;
-    let key = message.descriptor().get_field_by_json_name(field.key()?)?;
-    crate::lookup::get(message, &key)?.as_str()
+    item.as_record()?.get(field.key_number?)?.as_str()
 }
 
 /// Whether the definition of the items says itself that their key is mandatory.

@@ -5,6 +5,7 @@ mod json;
 mod manifests;
 mod objects;
 mod properties;
+mod records;
 mod registration;
 mod resolve;
 mod select;

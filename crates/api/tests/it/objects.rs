@@ -10,7 +10,7 @@ use crate::support::{gadget_kind, kind, mk, mk_gadget};
 pub const UNKNOWN: &[u8] = &[0xa2, 0x06, 0x03, b'n', b'e', b'w'];
 
 fn unknown_in_root(object: &Object) -> usize {
-    object.message().unknown_fields().count()
+    object.record().unknown().count()
 }
 
 /// proves: HUB-01
@@ -124,11 +124,7 @@ fn absent_and_zero_differ_in_a_spec_and_not_in_a_status() {
     let typed = Gadget { status: Some(Default::default()), ..absent.typed().expect("a gadget") };
     let one = Object::from_typed(&gadget_kind(), &typed).expect("a gadget");
     let mut two = one.clone();
-    let ready = two.kind().schema().field("status.ready").expect("a field").descriptor.clone();
-    if let Some(status) = two.message_mut().get_field_by_name_mut("status") {
-        let status = status.as_message_mut().expect("a message");
-        status.set_field(&ready, prost_reflect::Value::Bool(false));
-    }
+    two.set_at("status.ready", orrery_api::Value::Bool(false)).expect("a field");
     assert!(one.same_status(&two) && one == two);
 }
 
@@ -146,10 +142,13 @@ fn parts_are_replaced_and_copied() {
     assert!(one.same_spec(&two));
     one.clear_status();
     assert_eq!(one.status(), None);
-    one.set_status(two.status().expect("a status").clone()).expect("its type");
+    one.share_status_of(&two).expect("the same definition");
     assert!(one.same_status(&two));
-    let spec = two.spec().expect("a spec").clone();
-    assert!(one.set_status(spec).is_err(), "a spec is not a status");
+    let refused = one.share_status_of(&Object::instantiate(&kind("Node"))).expect_err("another");
+    assert_eq!(
+        refused.to_string(),
+        "a orrery.infra.v1.NodeStatus is not a orrery.testkit.v1.GadgetStatus"
+    );
     assert!(one.copy_status_from(&Object::instantiate(&kind("Node"))).is_err());
 }
 

@@ -23,7 +23,7 @@ pub fn apply(
     let declared = scope.declared(declared);
     let fields = scope.filter(walk::fields(&declared));
     let mut next = live.clone();
-    merge::merge(kind.schema(), next.message_mut(), declared.message());
+    merge::merge(kind.schema(), next.record_mut(), declared.record());
 
     let disputed = disputed(&managers, manager, live, &next);
     if !disputed.is_empty() && !force {
@@ -41,7 +41,7 @@ pub fn apply(
     }
     let everyone = managers.entries.iter().map(|entry| &entry.fields);
     let claimed = everyone.fold(FieldSet::default(), |all, fields| all.union(fields));
-    prune::prune(kind.schema(), next.message_mut(), &last, &claimed);
+    prune::prune(kind.schema(), next.record_mut(), &last, &claimed);
     managers.tidy(&next);
     managers.write(&mut next);
     Ok(next)

@@ -1,28 +1,21 @@
 //! What is declared, laid over what is there.
-use super::shape::{Grain, get, grain_of, grain_of_entry, item_key};
-use orrery_api::{Element as Type, FieldSchema, MessageId, Schema};
-use prost_reflect::{DynamicMessage, Value};
+use super::shape::{Grain, grain_of, grain_of_entry, item_key};
+use orrery_api::{Element as Type, FieldSchema, MessageId, Record, Schema, Value};
 use std::collections::HashSet;
 
 /// Lays `declared` over `live`. Fields that it does not set stay, unknown ones among them.
-pub(super) fn merge(schema: &Schema, live: &mut DynamicMessage, declared: &DynamicMessage) {
-    message(schema, Schema::ROOT, live, declared, 0);
+pub(super) fn merge(schema: &Schema, live: &mut Record, declared: &Record) {
+    record(schema, Schema::ROOT, live, declared, 0);
 }
 
-fn message(
-    schema: &Schema,
-    id: MessageId,
-    live: &mut DynamicMessage,
-    declared: &DynamicMessage,
-    depth: usize,
-) {
-    for field in &schema.message(id).fields {
-        let Some(value) = get(declared, &field.descriptor) else { continue };
-        if live.has_field(&field.descriptor) {
-            merge_field(schema, field, live.get_field_mut(&field.descriptor), value, depth + 1);
-        } else {
+fn record(schema: &Schema, id: MessageId, live: &mut Record, declared: &Record, depth: usize) {
+    let message = schema.message(id);
+    for field in &message.fields {
+        let Some(value) = declared.get(field.number) else { continue };
+        match live.get_mut(field.number) {
+            Some(live) => merge_field(schema, field, live, value, depth + 1),
             // Of a oneof, this takes the other branch away.
-            live.set_field(&field.descriptor, value.clone());
+            None => message.set(live, field, value.clone()),
         }
     }
 }
@@ -35,8 +28,8 @@ fn merge_field(
     depth: usize,
 ) {
     match (grain_of(field, depth), live, declared) {
-        (Grain::Message(id), Value::Message(live), Value::Message(declared)) => {
-            message(schema, id, live, declared, depth);
+        (Grain::Message(id), Value::Record(live), Value::Record(declared)) => {
+            record(schema, id, live, declared, depth);
         }
         (Grain::Map(entry), Value::Map(live), Value::Map(declared)) => {
             for (key, value) in declared {
@@ -53,11 +46,11 @@ fn merge_field(
                 }
             }
         }
-        (Grain::Keyed(key, id), Value::List(live), Value::List(declared)) => {
+        (Grain::Keyed(_, number, id), Value::List(live), Value::List(declared)) => {
             let mut names = HashSet::new();
             for item in declared {
-                let name = item_key(item, key);
-                let known = live.iter().position(|live| item_key(live, key) == name);
+                let name = item_key(item, number);
+                let known = live.iter().position(|live| item_key(live, number) == name);
                 // What is declared twice stays there twice: validation has to see it.
                 match known.filter(|_| !names.contains(&name)) {
                     Some(at) => {
@@ -78,8 +71,8 @@ fn merge_field(
 
 fn merge_item(schema: &Schema, item: Type, live: &mut Value, declared: &Value, depth: usize) {
     match (grain_of_entry(item, depth), live, declared) {
-        (Grain::Message(id), Value::Message(live), Value::Message(declared)) => {
-            message(schema, id, live, declared, depth);
+        (Grain::Message(id), Value::Record(live), Value::Record(declared)) => {
+            record(schema, id, live, declared, depth);
         }
         (
             Grain::Whole | Grain::Message(_) | Grain::Map(_) | Grain::Set | Grain::Keyed(..),

@@ -32,7 +32,7 @@ pub(crate) use managers::MANAGER_BYTES_MAX;
 pub use managers::{Entry, FieldConflict, Managers, Operation};
 pub use scope::Scope;
 pub use set::{Element, FieldSet};
-pub(crate) use shape::{get as field_value, item_key};
+pub(crate) use shape::item_key;
 pub use walk::{changed, fields};
 
 /// How deep fields are told apart; what lies deeper is one value. A level takes three messages when

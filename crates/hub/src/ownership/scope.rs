@@ -81,10 +81,8 @@ impl Scope {
             }
             Self::Status => {
                 let mut declared = Object::new(given.kind());
-                if let Some(status) = given.status() {
-                    // Both are of one kind, so the status is of the right type.
-                    let _ = declared.set_status(status.clone());
-                }
+                // Both are of one kind, so the status is of the right type.
+                let _ = declared.copy_status_from(given);
                 declared
             }
         }

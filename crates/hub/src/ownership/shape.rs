@@ -3,10 +3,8 @@ use super::DEPTH_MAX;
 use super::set::Element;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use orrery_api::{Element as Type, FieldSchema, MessageId, Schema, Shape};
-use prost_reflect::{DynamicMessage, FieldDescriptor, MapKey, ReflectMessage as _, Value};
+use orrery_api::{Element as Type, FieldSchema, Key, MessageId, Record, Schema, Shape, Value};
 use serde_json::Value as Json;
-use std::borrow::Cow;
 
 /// What a value is to ownership.
 #[derive(Clone, Copy, Debug)]
@@ -19,8 +17,8 @@ pub(super) enum Grain<'s> {
     Map(Type),
     /// Its items, each of which is itself.
     Set,
-    /// Its items, each of which is known by its key.
-    Keyed(&'s str, MessageId),
+    /// Its items, each of which is known by its key: the name of that field, and its number.
+    Keyed(&'s str, u32, MessageId),
 }
 
 /// A place below another one.
@@ -37,10 +35,10 @@ pub(super) fn grain_of(field: &FieldSchema, depth: usize) -> Grain<'_> {
     if DEPTH_MAX <= depth {
         return Grain::Whole;
     }
-    match (field.shape, field.key()) {
+    match (field.shape, field.key().zip(field.key_number)) {
         (Shape::Single(Type::Message(id)), _) => Grain::Message(id),
         (Shape::Map { value, .. }, _) => Grain::Map(value),
-        (Shape::List(Type::Message(id)), Some(key)) => Grain::Keyed(key, id),
+        (Shape::List(Type::Message(id)), Some((key, number))) => Grain::Keyed(key, number, id),
         (Shape::List(Type::Scalar(_)), None) if field.is_set() => Grain::Set,
         (Shape::Single(_) | Shape::List(_), _) => Grain::Whole,
     }
@@ -61,10 +59,10 @@ pub(super) fn children<'v, 's>(
     depth: usize,
 ) -> Vec<Child<'v, 's>> {
     match (grain, value) {
-        (Grain::Message(id), Value::Message(message)) => fields_of(schema, id, message, depth),
+        (Grain::Message(id), Value::Record(message)) => fields_of(schema, id, message, depth),
         (Grain::Map(entry), Value::Map(entries)) => {
             let grain = grain_of_entry(entry, depth + 1);
-            let child = |(key, value): (&MapKey, &'v Value)| Child {
+            let child = |(key, value): (&Key, &'v Value)| Child {
                 element: Element::Field(key_text(key)),
                 value,
                 grain,
@@ -81,10 +79,11 @@ pub(super) fn children<'v, 's>(
             };
             items.iter().map(child).collect()
         }
-        (Grain::Keyed(key, id), Value::List(items)) => {
+        (Grain::Keyed(key, number, id), Value::List(items)) => {
             let grain = grain_of_entry(Type::Message(id), depth + 1);
             let child = |value: &'v Value| {
-                let element = Element::Key { field: key.to_owned(), value: item_key(value, key) };
+                let element =
+                    Element::Key { field: key.to_owned(), value: item_key(value, number) };
                 Child { element, value, grain, is_item: true }
             };
             items.iter().map(child).collect()
@@ -98,13 +97,13 @@ pub(super) fn children<'v, 's>(
 pub(super) fn fields_of<'v, 's>(
     schema: &'s Schema,
     id: MessageId,
-    message: &'v DynamicMessage,
+    message: &'v Record,
     depth: usize,
 ) -> Vec<Child<'v, 's>> {
     let child = |field: &'s FieldSchema| {
         Some(Child {
             element: Element::Field(field.json_name.clone()),
-            value: get(message, &field.descriptor)?,
+            value: message.get(field.number)?,
             grain: grain_of(field, depth + 1),
             is_item: false,
         })
@@ -112,33 +111,21 @@ pub(super) fn fields_of<'v, 's>(
     schema.message(id).fields.iter().filter_map(child).collect()
 }
 
-/// The value of a field that is present.
-pub(crate) fn get<'a>(message: &'a DynamicMessage, field: &FieldDescriptor) -> Option<&'a Value> {
-    // Asked first: a value that is absent would be made, to be thrown away.
-    if !message.has_field(field) {
-        return None;
-    }
-    match message.get_field(field) {
-        Cow::Borrowed(value) => Some(value),
-        Cow::Owned(_) => None,
-    }
-}
-
-/// Whether two values that are not taken apart mean the same: a zero that was written out equals one
-/// that was left out.
+/// Whether two values that are not taken apart mean the same, as far as they are known.
 pub(super) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
-        (Value::Message(a), Value::Message(b)) => {
-            a.descriptor().fields().all(|field| match (get(a, &field), get(b, &field)) {
-                (Some(a), Some(b)) => same(a, b),
-                (a, b) => a.is_none() && b.is_none(),
-            })
+        (Value::Record(a), Value::Record(b)) => {
+            let mut others = b.fields();
+            let held = |(number, a): (u32, &Value)| {
+                others.next().is_some_and(|(other, b)| number == other && same(a, b))
+            };
+            a.fields().all(held) && others.next().is_none()
         }
         (Value::List(a), Value::List(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
         }
         (Value::Map(a), Value::Map(b)) => {
-            let held = |(key, a): (&MapKey, &Value)| b.get(key).is_some_and(|b| same(a, b));
+            let held = |(key, a): (&Key, &Value)| b.get(key).is_some_and(|b| same(a, b));
             a.len() == b.len() && a.iter().all(held)
         }
         (a, b) => a == b,
@@ -146,22 +133,18 @@ pub(super) fn same(a: &Value, b: &Value) -> bool {
 }
 
 /// The key of an item; items without one share the empty key, which validation refuses.
-pub(crate) fn item_key(item: &Value, key: &str) -> String {
-    let found = item.as_message().and_then(|message| {
-        let field = message.descriptor().get_field_by_json_name(key)?;
-        get(message, &field)?.as_str()
-    });
-    found.unwrap_or_default().to_owned()
+pub(crate) fn item_key(item: &Value, number: u32) -> String {
+    item.as_record().map_or("", |record| record.text(number)).to_owned()
 }
 
-pub(super) fn key_text(key: &MapKey) -> String {
+pub(super) fn key_text(key: &Key) -> String {
     match key {
-        MapKey::Bool(value) => value.to_string(),
-        MapKey::I32(value) => value.to_string(),
-        MapKey::I64(value) => value.to_string(),
-        MapKey::U32(value) => value.to_string(),
-        MapKey::U64(value) => value.to_string(),
-        MapKey::String(value) => value.clone(),
+        Key::Bool(value) => value.to_string(),
+        Key::I32(value) => value.to_string(),
+        Key::I64(value) => value.to_string(),
+        Key::U32(value) => value.to_string(),
+        Key::U64(value) => value.to_string(),
+        Key::String(value) => value.clone(),
     }
 }
 
@@ -169,7 +152,7 @@ pub(super) fn key_text(key: &MapKey) -> String {
 fn scalar_text(value: &Value) -> String {
     let json = match value {
         Value::Bool(value) => Json::from(*value),
-        Value::I32(value) | Value::EnumNumber(value) => Json::from(*value),
+        Value::I32(value) => Json::from(*value),
         Value::I64(value) => Json::from(*value),
         Value::U32(value) => Json::from(*value),
         Value::U64(value) => Json::from(*value),
@@ -178,7 +161,9 @@ fn scalar_text(value: &Value) -> String {
         Value::String(value) => Json::from(value.as_str()),
         Value::Bytes(value) => Json::from(BASE64_STANDARD.encode(value)),
         // Only scalars are items of a granular set.
-        Value::Message(_) | Value::List(_) | Value::Map(_) => Json::Null,
+        Value::Record(_) | Value::List(_) | Value::Map(_) | Value::Time { .. } | Value::Open(_) => {
+            Json::Null
+        }
     };
     json.to_string()
 }

@@ -1,14 +1,13 @@
 //! From objects to sets of fields.
 use super::set::{FieldSet, Node};
 use super::shape::{Child, Grain, children, fields_of, same};
-use orrery_api::{Object, Schema};
-use prost_reflect::Value;
+use orrery_api::{Object, Schema, Value};
 use std::collections::HashMap;
 
 /// Every field that an object sets.
 pub fn fields(object: &Object) -> FieldSet {
     let schema = object.kind().schema();
-    collect(schema, fields_of(schema, Schema::ROOT, object.message(), 0), 0)
+    collect(schema, fields_of(schema, Schema::ROOT, object.record(), 0), 0)
 }
 
 fn collect(schema: &Schema, places: Vec<Child<'_, '_>>, depth: usize) -> FieldSet {
@@ -29,7 +28,7 @@ fn node_of(schema: &Schema, place: &Child<'_, '_>, depth: usize) -> Node {
 pub fn changed(old: &Object, new: &Object) -> FieldSet {
     let schema = new.kind().schema();
     let places = |object| fields_of(schema, Schema::ROOT, object, 0);
-    compare(schema, places(old.message()), places(new.message()), 0)
+    compare(schema, places(old.record()), places(new.record()), 0)
 }
 
 fn compare<'v, 's>(
@@ -65,7 +64,7 @@ fn compare_place(schema: &Schema, old: &Value, new: &Child<'_, '_>, depth: usize
 /// The part of a set that an object has.
 pub(super) fn present(set: &FieldSet, object: &Object) -> FieldSet {
     let schema = object.kind().schema();
-    retain(schema, set, fields_of(schema, Schema::ROOT, object.message(), 0), 0)
+    retain(schema, set, fields_of(schema, Schema::ROOT, object.record(), 0), 0)
 }
 
 fn retain(schema: &Schema, set: &FieldSet, places: Vec<Child<'_, '_>>, depth: usize) -> FieldSet {

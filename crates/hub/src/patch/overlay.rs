@@ -1,8 +1,7 @@
 //! What was read from JSON, laid over what was there: JSON does not carry the fields that a newer
 //! server wrote and this one does not know, and a patch must not erase them.
-use crate::ownership::{field_value, item_key};
-use orrery_api::{Element, FieldSchema, MessageId, Object, Schema};
-use prost_reflect::{DynamicMessage, Value};
+use crate::ownership::item_key;
+use orrery_api::{Element, FieldSchema, Key, MessageId, Object, Record, Schema, Value};
 use std::collections::BTreeSet;
 use std::iter;
 
@@ -13,19 +12,20 @@ const COMPARED_MAX: usize = 256 * 256;
 /// Makes `live` equal to `next` in every field that is known, and keeps the others.
 pub fn overlay(live: &mut Object, next: &Object) {
     let kind = live.kind().clone();
-    message(kind.schema(), Schema::ROOT, live.message_mut(), next.message());
+    message(kind.schema(), Schema::ROOT, live.record_mut(), next.record());
 }
 
-fn message(schema: &Schema, id: MessageId, live: &mut DynamicMessage, next: &DynamicMessage) {
-    for field in &schema.message(id).fields {
-        match field_value(next, &field.descriptor) {
-            None => live.clear_field(&field.descriptor),
+fn message(schema: &Schema, id: MessageId, live: &mut Record, next: &Record) {
+    let message = schema.message(id);
+    for field in &message.fields {
+        match next.get(field.number) {
+            None => live.clear(field.number),
             Some(value) => {
-                let merged = match field_value(live, &field.descriptor) {
+                let merged = match live.get(field.number) {
                     Some(old) => merged(schema, field, old, value),
                     None => value.clone(),
                 };
-                live.set_field(&field.descriptor, merged);
+                message.set(live, field, merged);
             }
         }
     }
@@ -33,10 +33,10 @@ fn message(schema: &Schema, id: MessageId, live: &mut DynamicMessage, next: &Dyn
 
 fn merged(schema: &Schema, field: &FieldSchema, old: &Value, next: &Value) -> Value {
     let Element::Message(id) = field.shape.element() else { return next.clone() };
-    match (old, next, field.key()) {
-        (Value::Message(_), Value::Message(_), _) => one(schema, id, old, next),
+    match (old, next, field.key_number) {
+        (Value::Record(_), Value::Record(_), _) => one(schema, id, old, next),
         (Value::Map(old), Value::Map(next), _) => {
-            let entry = |(key, value): (&prost_reflect::MapKey, &Value)| {
+            let entry = |(key, value): (&Key, &Value)| {
                 let merged = old.get(key).map(|old| one(schema, id, old, value));
                 (key.clone(), merged.unwrap_or_else(|| value.clone()))
             };
@@ -99,10 +99,9 @@ fn origins(old: usize, next: usize, same: impl Fn(usize, usize) -> bool) -> Vec<
 
 /// Whether two items say the same as far as that is known.
 fn alike(schema: &Schema, id: MessageId, old: &Value, next: &Value) -> bool {
-    let (Value::Message(old), Value::Message(next)) = (old, next) else { return old == next };
+    let (Value::Record(old), Value::Record(next)) = (old, next) else { return old == next };
     schema.message(id).fields.iter().all(|field| {
-        let said = |message| field_value(message, &field.descriptor);
-        match (said(old), said(next), field.shape.element()) {
+        match (old.get(field.number), next.get(field.number), field.shape.element()) {
             (Some(old), Some(next), Element::Message(id)) => all_alike(schema, id, old, next),
             (old, next, _) => old == next,
         }
@@ -124,10 +123,10 @@ fn all_alike(schema: &Schema, id: MessageId, old: &Value, next: &Value) -> bool 
 }
 
 fn one(schema: &Schema, id: MessageId, old: &Value, next: &Value) -> Value {
-    let (Value::Message(old), Value::Message(next)) = (old, next) else { return next.clone() };
+    let (Value::Record(old), Value::Record(next)) = (old, next) else { return next.clone() };
     let mut merged = old.clone();
     message(schema, id, &mut merged, next);
-    Value::Message(merged)
+    Value::Record(merged)
 }
 
 #[cfg(test)]

@@ -206,14 +206,16 @@ async fn a_patch_keeps_what_it_does_not_understand() {
     let mut object = object;
     // Field 500 with the number 7.
     let unknown = [0xa0, 0x1f, 0x07];
-    let message = object.message_mut();
-    let spec = message.get_field_by_name_mut("spec").and_then(|v| v.as_message_mut());
-    let spec = spec.expect("a spec");
-    spec.merge(unknown.as_slice()).expect("a field");
-    let nested = spec.get_field_by_name_mut("nested").and_then(|v| v.as_message_mut());
-    nested.expect("a message").merge(unknown.as_slice()).expect("a field");
-    let ports = spec.get_field_by_name_mut("ports").and_then(|v| v.as_list_mut()).expect("a list");
-    ports[0].as_message_mut().expect("a port").merge(unknown.as_slice()).expect("a field");
+    object.edit_message(|message| {
+        let spec = message.get_field_by_name_mut("spec").and_then(|v| v.as_message_mut());
+        let spec = spec.expect("a spec");
+        spec.merge(unknown.as_slice()).expect("a field");
+        let nested = spec.get_field_by_name_mut("nested").and_then(|v| v.as_message_mut());
+        nested.expect("a message").merge(unknown.as_slice()).expect("a field");
+        let ports = spec.get_field_by_name_mut("ports").and_then(|v| v.as_list_mut());
+        let port = ports.and_then(|ports| ports[0].as_message_mut()).expect("a port");
+        port.merge(unknown.as_slice()).expect("a field");
+    });
     world.create(object).await;
     let count = |object: &orrery_api::Object| {
         object.encode().windows(3).filter(|window| *window == unknown).count()
@@ -235,13 +237,15 @@ async fn a_patch_keeps_what_it_does_not_understand_in_lists_without_keys() {
     let metadata = json!({"name": "a", "project": PROJECT});
     let mut role =
         world.read(json!({"kind": "Role", "metadata": metadata, "spec": {"rules": rules}}));
-    let spec = role.message_mut().get_field_by_name_mut("spec").and_then(|v| v.as_message_mut());
-    let rules = spec.and_then(|spec| spec.get_field_by_name_mut("rules")?.as_list_mut());
-    for (index, rule) in rules.expect("rules").iter_mut().enumerate() {
-        // Field 500 with a number for each.
-        let unknown = [0xa0, 0x1f, u8::try_from(index).expect("few")];
-        rule.as_message_mut().expect("a rule").merge(unknown.as_slice()).expect("a field");
-    }
+    role.edit_message(|message| {
+        let spec = message.get_field_by_name_mut("spec").and_then(|v| v.as_message_mut());
+        let rules = spec.and_then(|spec| spec.get_field_by_name_mut("rules")?.as_list_mut());
+        for (index, rule) in rules.expect("rules").iter_mut().enumerate() {
+            // Field 500 with a number for each.
+            let unknown = [0xa0, 0x1f, u8::try_from(index).expect("few")];
+            rule.as_message_mut().expect("a rule").merge(unknown.as_slice()).expect("a field");
+        }
+    });
     let roles = world.accessor("Role");
     let created = roles.apply(role, ApplyOptions::create()).await.expect("created").object;
     let kept = |object: &orrery_api::Object| -> Vec<u8> {

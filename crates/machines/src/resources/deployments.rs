@@ -13,6 +13,7 @@ use crate::plan::deployment::{
 use crate::plan::{Bound, Phase, Reason, Time};
 use async_trait::async_trait;
 use object::{Wanted, hash_of, status_of};
+use orrery_api::{Object, ObjectError, Value};
 use orrery_hub::events::Recorder;
 use orrery_hub::{
     ApplyOptions, Batch, DeleteOptions, Error, Hub, ObjectName, Precondition, Resources,
@@ -22,7 +23,6 @@ use orrery_proto::infra::v1::{
 };
 use orrery_proto::meta::v1::ObjectMeta;
 use orrery_runtime::{Next, Reconciler};
-use prost_reflect::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -238,7 +238,8 @@ impl OneDeployment<'_> {
             let Some((name, set)) = set(&change.name) else { continue };
             let at = revision(&set.metadata)?;
             let mut object = self.all.sets.accessor().get(name.clone().into()).await?;
-            apply_change(&mut object, change);
+            let unfit = |error: ObjectError| Error::Internal(format!("{name:?}: {error}"));
+            apply_change(&mut object, change).map_err(unfit)?;
             self.all.sets.accessor().apply(object, ApplyOptions::replace_at(at)).await?;
         }
         Ok(())
@@ -320,15 +321,12 @@ fn in_order<'a>(changes: &'a [SetChange], sets: &[SetView]) -> Vec<&'a SetChange
 }
 
 /// Changes only what a deployment decides, so that what a newer server wrote stays.
-fn apply_change(object: &mut orrery_api::Object, change: &SetChange) {
-    let Some(field) = object.kind().descriptor().get_field_by_name("spec") else { return };
-    if let Value::Message(spec) = object.message_mut().get_field_mut(&field) {
-        let count = |number: u32| Value::I32(i32::try_from(number).unwrap_or(i32::MAX));
-        let revision = i64::try_from(change.revision).unwrap_or(i64::MAX);
-        spec.set_field_by_name("replicas", count(change.replicas));
-        spec.set_field_by_name("ceiling", count(change.ceiling));
-        spec.set_field_by_name("revision", Value::I64(revision));
-    }
+fn apply_change(object: &mut Object, change: &SetChange) -> Result<(), ObjectError> {
+    let count = |number: u32| Value::I32(i32::try_from(number).unwrap_or(i32::MAX));
+    let revision = i64::try_from(change.revision).unwrap_or(i64::MAX);
+    object.set_at("spec.replicas", count(change.replicas))?;
+    object.set_at("spec.ceiling", count(change.ceiling))?;
+    object.set_at("spec.revision", Value::I64(revision))
 }
 
 #[async_trait]

@@ -3,11 +3,10 @@ use super::ignore_gone;
 use super::refs::{NODE_MACHINE_LABEL, NODE_MACHINE_UID, meta};
 use super::views::Views;
 use crate::plan::machine::NodeHealth;
-use orrery_api::Object;
+use orrery_api::{Object, Value};
 use orrery_hub::{ApplyOptions, Error, Hub, ObjectName, Resources};
 use orrery_proto::infra::v1::{Machine, Node};
 use orrery_proto::meta::v1::ObjectMeta;
-use prost_reflect::Value;
 use std::sync::Arc;
 
 /// What is known of a machine's node.
@@ -133,11 +132,8 @@ fn set_drain(object: &mut Object) -> Result<bool, Error> {
     if node.spec.as_ref().is_some_and(|spec| spec.drain()) {
         return Ok(false);
     }
-    let field = object.kind().descriptor().get_field_by_name("spec");
-    let spec = field.as_ref().map(|field| object.message_mut().get_field_mut(field));
-    if let Some(Value::Message(spec)) = spec {
-        spec.set_field_by_name("unschedulable", Value::Bool(true));
-        spec.set_field_by_name("drain", Value::Bool(true));
+    for path in ["spec.unschedulable", "spec.drain"] {
+        object.set_at(path, Value::Bool(true)).map_err(unfit)?;
     }
     Ok(true)
 }

@@ -42,7 +42,7 @@ impl Convertor for Reshape {
         let spoke = parts.first().ok_or_else(|| missing(hub))?;
         let mut object = take_rest(hub, spoke)?;
         self.lay_object(&mut object, spoke)?;
-        copy_status(spoke, &mut object)?;
+        object.share_status_of(spoke)?;
         let written = bare(spoke);
         if bare(&self.show_object(&object, spoke.kind())?) != written {
             let text = STANDARD.encode(written.encode());
@@ -59,7 +59,7 @@ impl Convertor for Reshape {
         };
         spoke.copy_metadata_from(hub)?;
         spoke.remove_annotation(&written_key(kind));
-        copy_status(hub, &mut spoke)?;
+        spoke.share_status_of(hub)?;
         let mut again = Object::new(hub.kind());
         self.lay_object(&mut again, &spoke)?;
         if bare(&again) != bare(hub) {
@@ -81,25 +81,32 @@ impl Reshape {
 
     fn show_object(&self, hub: &Object, kind: &Arc<Kind>) -> Result<Object, ConvertError> {
         let mut spoke = Object::new(kind);
-        let Some(spec) = hub.spec() else { return Ok(spoke) };
-        if self.top_level {
-            self.show(spec, spoke.message_mut());
-        } else if let Some(body) = body_mut(&mut spoke) {
-            self.show(spec, body);
-        }
+        let hub = hub.to_message();
+        let Some(spec) = body(&hub) else { return Ok(spoke) };
+        spoke.edit_message(|message| {
+            if self.top_level {
+                self.show(&spec, message);
+            } else if let Some(body) = body_mut(message) {
+                self.show(&spec, body);
+            }
+        });
         Ok(spoke)
     }
 
     /// Lays what the spoke says over a stored object, which has a spec afterwards.
     fn lay_object(&self, hub: &mut Object, spoke: &Object) -> Result<(), ConvertError> {
-        let mut blank = Object::new(spoke.kind());
-        let (source, path) = match (self.top_level, spoke.spec()) {
-            (true, _) => (Some(spoke.message()), ""),
-            (false, Some(spec)) => (Some(spec), "spec"),
-            (false, None) => (body_mut(&mut blank).map(|body| &*body), "spec"),
+        let mut spoke = spoke.to_message();
+        let (source, path) = match self.top_level {
+            true => (Some(&spoke), ""),
+            // One that is absent says as much as an empty one.
+            false => (body_mut(&mut spoke).map(|body| &*body), "spec"),
         };
-        let (Some(source), Some(target)) = (source, body_mut(hub)) else { return Ok(()) };
-        self.lay(target, source, path).map_err(|found| ConvertError::Invalid(vec![found]))
+        let Some(source) = source else { return Ok(()) };
+        let laid = hub.edit_message(|message| match body_mut(message) {
+            Some(target) => self.lay(target, source, path),
+            None => Ok(()),
+        });
+        laid.map_err(|found| ConvertError::Invalid(vec![found]))
     }
 
     /// Fills a message of the older version with what it can say.
@@ -269,8 +276,13 @@ fn take(kept: &mut [Option<Value>], is_meant: impl Fn(&Value) -> bool) -> Option
     kept.iter_mut().find(|one| one.as_ref().is_some_and(&is_meant)).and_then(Option::take)
 }
 
-fn body_mut(object: &mut Object) -> Option<&mut DynamicMessage> {
-    object.message_mut().get_field_by_name_mut("spec").and_then(Value::as_message_mut)
+fn body(message: &DynamicMessage) -> Option<DynamicMessage> {
+    let field = message.descriptor().get_field_by_name("spec")?;
+    message.has_field(&field).then(|| message.get_field(&field).as_message().cloned())?
+}
+
+fn body_mut(message: &mut DynamicMessage) -> Option<&mut DynamicMessage> {
+    message.get_field_by_name_mut("spec").and_then(Value::as_message_mut)
 }
 
 fn bare(object: &Object) -> Object {
@@ -278,14 +290,6 @@ fn bare(object: &Object) -> Object {
     bare.clear_metadata();
     bare.clear_status();
     bare
-}
-
-fn copy_status(from: &Object, to: &mut Object) -> Result<(), ConvertError> {
-    match from.status() {
-        Some(status) => to.set_status(status.clone())?,
-        None => to.clear_status(),
-    }
-    Ok(())
 }
 
 fn written_key(kind: &Kind) -> String {

@@ -42,10 +42,11 @@ impl Newer {
         let mut object = accessor.get(newer.name.clone().into()).await.expect("it is there");
         // Controllers may write its status meanwhile.
         object.update_meta(|meta| meta.resource_version.clear());
-        let message = object.message_mut();
-        message.merge(UNKNOWN.as_slice()).expect("a field");
-        let spec = message.get_field_by_name_mut("spec").and_then(Field::as_message_mut);
-        plant(spec.expect("a spec"));
+        object.edit_message(|message| {
+            message.merge(UNKNOWN.as_slice()).expect("a field");
+            let spec = message.get_field_by_name_mut("spec").and_then(Field::as_message_mut);
+            plant(spec.expect("a spec"));
+        });
         accessor.apply(object, ApplyOptions::default()).await.expect("written");
         newer
     }

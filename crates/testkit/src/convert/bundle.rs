@@ -28,7 +28,7 @@ impl Convertor for BundleConvertor {
         for name in &spec.releases {
             let release = stored.get(name.as_str());
             let release = release.ok_or_else(|| missing(&format!("release {name}"), hub))?;
-            releases.push(Value::Message((*release).clone()));
+            releases.push(Value::Message(release.clone()));
         }
         edit_spec(&mut object, |bundle| {
             put(bundle, "owner", text(spec.owner));
@@ -75,27 +75,29 @@ fn rest_of(hub: &Object) -> Object {
 }
 
 /// The releases of the stored snapshots, by their name.
-fn snapshots(parts: &[Object]) -> Result<HashMap<String, &DynamicMessage>, ConvertError> {
+fn snapshots(parts: &[Object]) -> Result<HashMap<String, DynamicMessage>, ConvertError> {
     let mut releases = HashMap::new();
     for part in parts.iter().filter(|part| part.kind().kind() == "BundleSnapshot") {
         let name = part.typed::<v1::BundleSnapshot>()?.spec.and_then(|spec| spec.release);
         let name = name.map(|release| release.name().to_owned()).unwrap_or_default();
-        if let Some(release) = part.spec().and_then(release_of) {
+        if let Some(release) = release_of(&part.to_message()) {
             releases.insert(name, release);
         }
     }
     Ok(releases)
 }
 
-fn release_of(spec: &DynamicMessage) -> Option<&DynamicMessage> {
-    spec.fields()
-        .find(|(field, _)| field.name() == "release")
-        .and_then(|(_, value)| value.as_message())
+fn release_of(snapshot: &DynamicMessage) -> Option<DynamicMessage> {
+    let spec = snapshot.get_field_by_name("spec")?.into_owned();
+    let (field, release) = spec.as_message()?.fields().find(|(it, _)| it.name() == "release")?;
+    field.kind().as_message().and(release.as_message().cloned())
 }
 
 /// One snapshot for each release, in the project of the bundle.
 fn split(hub: &Object, kind: &Arc<Kind>) -> Vec<Object> {
-    let releases = hub.spec().and_then(|spec| spec.get_field_by_name("releases"));
+    let hub_message = hub.to_message();
+    let spec = hub_message.get_field_by_name("spec");
+    let releases = spec.as_ref().and_then(|spec| spec.as_message()?.get_field_by_name("releases"));
     let releases = releases.as_ref().and_then(|releases| releases.as_list()).unwrap_or_default();
     let mut stored = Vec::new();
     for release in releases {

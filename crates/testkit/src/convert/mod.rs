@@ -27,9 +27,11 @@ fn missing(part: &str, hub: &Kind) -> ConvertError {
 
 /// Changes the spec of an object, which is there afterwards.
 fn edit_spec(object: &mut Object, edit: impl FnOnce(&mut DynamicMessage)) {
-    if let Some(Value::Message(spec)) = object.message_mut().get_field_by_name_mut("spec") {
-        edit(spec);
-    }
+    object.edit_message(|message| {
+        if let Some(Value::Message(spec)) = message.get_field_by_name_mut("spec") {
+            edit(spec);
+        }
+    });
 }
 
 /// Sets a field of a message, or clears it.
@@ -50,9 +52,5 @@ fn texts(values: Vec<String>) -> Option<Value> {
 
 /// Takes over status as it is: all versions share its definition.
 fn copy_status(from: &Object, to: &mut Object) -> Result<(), ConvertError> {
-    match from.status() {
-        Some(status) => to.set_status(status.clone())?,
-        None => to.clear_status(),
-    }
-    Ok(())
+    Ok(to.share_status_of(from)?)
 }

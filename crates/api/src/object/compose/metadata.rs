@@ -8,9 +8,8 @@ use super::partial;
 use crate::{
     ObjectMeta,
     kind::Kind,
-    lookup,
     object::{LINEAGE, same_value, splice::put_text, wire},
-    schema::{Element, FieldSchema, MessageSchema, Schema},
+    schema::{FieldSchema, MessageSchema},
     validate::{self, ANNOTATIONS_BYTES_MAX, is_label_value, is_qualified_name},
 };
 
@@ -177,7 +176,7 @@ impl<'a> Metadata<'a> {
 
     /// Whether it may follow `old`: everything that people write is as the rules say.
     pub fn fits(&self, kind: &Arc<Kind>, old: &Self) -> bool {
-        let Some(schema) = definition(kind) else { return false };
+        let schema = definition(kind);
         let texts = [
             (NAME, self.name),
             (PROJECT, self.project),
@@ -211,12 +210,9 @@ impl<'a> Metadata<'a> {
         let (Some(new), Some(old)) = (owners(kind, &self.owners), owners(kind, &old.owners)) else {
             return false;
         };
-        let Some(field) = definition(kind).and_then(|schema| field(schema, OWNER_REFERENCES))
-        else {
-            return false;
-        };
+        let Some(field) = field(definition(kind), OWNER_REFERENCES) else { return false };
         let value = |object: &super::Object| {
-            object.metadata().and_then(|meta| lookup::get(meta, &field.descriptor).cloned())
+            object.metadata().and_then(|meta| meta.get(field.number).cloned())
         };
         validate::has_one_controller(&new)
             && validate::field_fits(&kind.schema, field, value(&new).as_ref(), value(&old).as_ref())
@@ -238,9 +234,9 @@ impl<'a> Metadata<'a> {
     }
 
     fn same_owners(&self, kind: &Arc<Kind>, old: &Self) -> Option<bool> {
-        let field = definition(kind).and_then(|schema| field(schema, OWNER_REFERENCES))?;
+        let field = field(definition(kind), OWNER_REFERENCES)?;
         let (new, old) = (owners(kind, &self.owners)?, owners(kind, &old.owners)?);
-        let value = |object| lookup::get(super::Object::metadata(object)?, &field.descriptor);
+        let value = |object| super::Object::metadata(object)?.get(field.number);
         Some(match (value(&new), value(&old)) {
             (Some(new), Some(old)) => same_value(&kind.schema, field, new, old),
             (new, old) => new.is_none() && old.is_none(),
@@ -276,13 +272,8 @@ impl<'a> Metadata<'a> {
 }
 
 /// The definition of a kind's metadata.
-fn definition(kind: &Kind) -> Option<&MessageSchema> {
-    let root = kind.schema.message(Schema::ROOT);
-    let metadata = root.fields.iter().find(|field| field.descriptor == kind.fields.metadata)?;
-    match metadata.shape.element() {
-        Element::Message(id) => Some(kind.schema.message(id)),
-        Element::Scalar(_) | Element::WellKnown(_) => None,
-    }
+fn definition(kind: &Kind) -> &MessageSchema {
+    kind.schema.message(kind.parts.metadata)
 }
 
 fn field(schema: &MessageSchema, number: u32) -> Option<&FieldSchema> {

@@ -14,14 +14,17 @@ mod metadata;
 
 use std::sync::Arc;
 
-use prost::Message as _;
 use prost::encoding::WireType;
-use prost_reflect::DynamicMessage;
 
 use self::metadata::Metadata;
 pub(super) use self::metadata::put_bytes;
 use super::{Encoded, Object, splice::put_text, wire::next};
-use crate::{kind::Kind, validate};
+use crate::{
+    kind::Kind,
+    record::{self, Record, encode_to},
+    schema::Schema,
+    validate,
+};
 
 /// What an object becomes by a write.
 #[derive(Clone, Debug)]
@@ -36,7 +39,7 @@ impl Encoded {
     /// This object with the status of another one of its kind. `None` where both must be decoded.
     pub fn with_status_of(&self, given: &Self) -> Option<Composed> {
         let kind = self.kind();
-        kind.fields.status.as_ref()?;
+        kind.numbers.status?;
         let (old, new) = (Parts::read(kind, self.raw())?, Parts::read(kind, given.raw())?);
         let meta = Metadata::read(old.metadata)?.within(self.project().ok()?);
         if meta.is_deleted() || meta.has_managed_status() {
@@ -57,7 +60,7 @@ impl Encoded {
         put_metadata(kind, &meta.bytes(&meta, meta.generation), &mut bytes);
         bytes.extend_from_slice(old.spec);
         old.rest.iter().for_each(|field| bytes.extend_from_slice(field));
-        next.message.encode_raw(&mut bytes);
+        encode_to(&kind.schema, Schema::ROOT, &next.record, &mut bytes);
         Some(Composed::Next(Self::new(kind, bytes.into())))
     }
 
@@ -105,7 +108,7 @@ impl Encoded {
         let generation = before.generation + i64::from(!asks_same);
         let mut bytes = old.begin(kind, new.spec.len() + new.metadata.len());
         put_metadata(kind, &meta.bytes(&before, generation), &mut bytes);
-        spec.message.encode_raw(&mut bytes);
+        encode_to(&kind.schema, Schema::ROOT, &spec.record, &mut bytes);
         bytes.extend_from_slice(old.status);
         Some(Composed::Next(Self::new(kind, bytes.into())))
     }
@@ -114,8 +117,7 @@ impl Encoded {
 /// Whether everything that is to be known about a kind's spec stands in its definition, and its objects
 /// are nothing but metadata, spec and status.
 fn is_plain(kind: &Kind) -> bool {
-    let fields = &kind.fields;
-    let parts = 3 + usize::from(fields.spec.is_some()) + usize::from(fields.status.is_some());
+    let parts = 3 + usize::from(kind.has_spec()) + usize::from(kind.has_status());
     kind.defaulters.is_empty()
         && kind.validators.is_empty()
         && kind.spoke_of().is_none()
@@ -126,8 +128,8 @@ fn is_plain(kind: &Kind) -> bool {
 
 /// An object of which only some fields are known; `None` where they are none of the kind.
 fn partial(kind: &Arc<Kind>, fields: &[u8]) -> Option<Object> {
-    let message = DynamicMessage::decode(kind.descriptor().clone(), fields).ok()?;
-    Some(Object { kind: kind.clone(), message })
+    let record: Record = record::decode(&kind.schema, Schema::ROOT, fields).ok()?;
+    Some(Object { kind: kind.clone(), record })
 }
 
 /// The fields of an encoded object, as bytes.

@@ -1,0 +1,113 @@
+//! Bytes are read as the library reads them that knows all definitions, whatever is in them.
+use orrery_api::{Object, ObjectError};
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+use prost::Message as _;
+use prost_reflect::{DynamicMessage, ReflectMessage as _, Value};
+
+use crate::objects::UNKNOWN;
+use crate::properties::strategies::gadget;
+use crate::support::gadget_kind;
+
+/// One thing that happens to bytes on their way.
+#[derive(Clone, Debug)]
+enum Damage {
+    Changed(Index, u8),
+    Lost(Index),
+    Added(Index, u8),
+    Cut(Index),
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    prop_oneof![
+        (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Damage::Changed(at, byte)),
+        any::<Index>().prop_map(Damage::Lost),
+        (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Damage::Added(at, byte)),
+        any::<Index>().prop_map(Damage::Cut),
+    ]
+}
+
+fn damaged(mut bytes: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
+    for damage in damages {
+        let length = bytes.len();
+        if length == 0 {
+            break;
+        }
+        match damage {
+            Damage::Changed(at, byte) => bytes[at.index(length)] = *byte,
+            Damage::Lost(at) => drop(bytes.remove(at.index(length))),
+            Damage::Added(at, byte) => bytes.insert(at.index(length), *byte),
+            Damage::Cut(at) => bytes.truncate(at.index(length)),
+        }
+    }
+    bytes
+}
+
+/// A message without what two readers may keep or not: fields that protobuf's own messages do not have, and numbers
+/// that equal nothing.
+fn comparable(message: &mut DynamicMessage) -> bool {
+    let own = message.descriptor().package_name() == "google.protobuf";
+    if own && message.unknown_fields().next().is_some() {
+        return false;
+    }
+    message.fields_mut().all(|(_, value)| is_comparable(value))
+}
+
+fn is_comparable(value: &mut Value) -> bool {
+    match value {
+        Value::Message(inner) => comparable(inner),
+        Value::List(items) => items.iter_mut().all(is_comparable),
+        Value::Map(entries) => entries.values_mut().all(is_comparable),
+        Value::F32(number) => !number.is_nan(),
+        Value::F64(number) => !number.is_nan(),
+        _ => true,
+    }
+}
+
+/// What the library makes of the bytes, as it writes it down again, with the type that the kind has.
+fn by_the_library(bytes: &[u8]) -> Option<DynamicMessage> {
+    let descriptor = gadget_kind().descriptor().clone();
+    let mut read = DynamicMessage::decode(descriptor.clone(), bytes).ok()?;
+    let kind = gadget_kind();
+    read.set_field_by_name("api_version", Value::String(kind.api_version().to_owned()));
+    read.set_field_by_name("kind", Value::String(kind.kind().to_owned()));
+    Some(DynamicMessage::decode(descriptor, read.encode_to_vec().as_slice()).expect("its own"))
+}
+
+fn check(bytes: &[u8]) -> Result<(), TestCaseError> {
+    let ours = Object::decode(&gadget_kind(), bytes);
+    match (ours, by_the_library(bytes)) {
+        (Ok(ours), Some(mut theirs)) => {
+            if comparable(&mut theirs) {
+                prop_assert!(ours.to_message() == theirs, "{ours:?}");
+            }
+        }
+        (Err(ObjectError::Decode { .. }), None) => {}
+        // It takes an entry of a map for one however it is written.
+        (Err(ObjectError::Decode { problem, .. }), Some(_)) if problem.contains("written as") => {}
+        (ours, theirs) => {
+            prop_assert!(false, "{ours:?}, and the library: {}", theirs.is_some());
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn damaged_bytes_are_read_or_refused_alike(
+        one in gadget(), damages in prop::collection::vec(damage(), 0..6),
+    ) {
+        check(&damaged(one.encode(), &damages))?;
+    }
+
+    /// A message may come in parts; what comes later wins, or is laid over what came before.
+    #[test]
+    fn messages_in_parts_are_put_together_alike(
+        one in gadget(), two in gadget(), damages in prop::collection::vec(damage(), 0..2),
+    ) {
+        check(&damaged([one.encode(), UNKNOWN.to_vec(), two.encode()].concat(), &damages))?;
+    }
+}
