@@ -52,8 +52,10 @@ pub use manifest::{
     FILE_BYTES_MAX, Manifest, ManifestError, ManifestErrors, NODES_MAX, Position, parse_manifests,
     value_to_yaml,
 };
-pub use object::{Composed, Decoded, Encoded, Form, LINEAGE, Object, ObjectError, ObjectList};
-pub use record::{Key, Malformed, Map, Record, Value};
+pub use object::{
+    Composed, Decoded, Encoded, Form, LINEAGE, Object, ObjectError, ObjectList, OnlyManager,
+};
+pub use record::{Key, Malformed, Map, Record, Value, within};
 pub use schema::{
     Element, FieldSchema, MessageId, MessageSchema, OneofSchema, Scalar, Schema, Shape, WellKnown,
 };

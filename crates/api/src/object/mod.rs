@@ -27,6 +27,7 @@ pub use encoded::{Encoded, Form};
 pub(crate) use equal::same_value;
 pub use lineage::LINEAGE;
 pub use list::ObjectList;
+pub use server_owned::OnlyManager;
 
 use crate::{
     json::JsonOptions,

@@ -17,8 +17,20 @@ const MANAGED_FIELDS: &str = "metadata.managedFields";
 // Of a `ManagedFieldsEntry`.
 const MANAGER: u32 = 1;
 const OPERATION: u32 = 2;
+const API_VERSION: u32 = 3;
 const TIME: u32 = 4;
+const FIELDS: u32 = 6;
 const SUBRESOURCE: u32 = 7;
+
+/// What the record of an only manager says, as it stands there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnlyManager<'a> {
+    pub name: &'a str,
+    pub operation: &'a str,
+    pub api_version: &'a str,
+    pub subresource: &'a str,
+    pub fields: &'a [u8],
+}
 
 impl Object {
     /// Makes it a new object: what the server owns is the server's.
@@ -68,6 +80,20 @@ impl Object {
             ManagedFieldsEntry::decode(Bytes::from(bytes)).ok()
         };
         entries.filter_map(read).collect()
+    }
+
+    /// The one who manages fields, where it is one alone.
+    pub fn only_manager(&self) -> Option<OnlyManager<'_>> {
+        let list = self.meta_value(self.kind.numbers.managed_fields)?.as_list()?;
+        let [Value::Record(entry)] = list else { return None };
+        let fields = entry.get(FIELDS).and_then(Value::as_bytes).unwrap_or_default();
+        Some(OnlyManager {
+            name: entry.text(MANAGER),
+            operation: entry.text(OPERATION),
+            api_version: entry.text(API_VERSION),
+            subresource: entry.text(SUBRESOURCE),
+            fields,
+        })
     }
 
     pub fn set_managed_fields(&mut self, entries: &[ManagedFieldsEntry]) {

@@ -92,7 +92,7 @@ impl Encoder<'_> {
 }
 
 /// Writes what has its length in front. One byte is left for that; what needs more is moved.
-fn within(number: u32, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+pub fn within(number: u32, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     encode_key(number, WireType::LengthDelimited, out);
     let place = out.len();
     out.push(0);

@@ -12,6 +12,7 @@ use prost::bytes::Bytes;
 
 pub use decode::Malformed;
 pub(crate) use decode::decode;
+pub use encode::within;
 pub(crate) use encode::{encode, encode_to};
 pub use value::{Key, Map, Value};
 

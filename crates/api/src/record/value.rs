@@ -53,9 +53,9 @@ impl Value {
         }
     }
 
-    pub fn as_i32(&self) -> Option<i32> {
+    pub fn as_bytes(&self) -> Option<&[u8]> {
         match self {
-            Self::I32(number) => Some(*number),
+            Self::Bytes(bytes) => Some(bytes),
             _ => None,
         }
     }

@@ -175,6 +175,10 @@ impl Schema {
 }
 
 impl MessageSchema {
+    pub fn field_by_number(&self, number: u32) -> Option<&FieldSchema> {
+        self.numbered(number, 0).map(|(_, field)| field)
+    }
+
     /// The field of this number and where it is among all numbers. It is looked for first from `near` on: most
     /// walks go through the numbers in their order.
     pub(crate) fn numbered(&self, number: u32, near: usize) -> Option<(usize, &FieldSchema)> {

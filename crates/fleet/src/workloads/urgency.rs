@@ -43,10 +43,10 @@ fn other_state(under_way: usize) -> Duration {
     OTHER_STATE.saturating_add(longer).min(FIRST_WORDS)
 }
 
-/// What people asked for, as far as metadata tell.
+/// What people asked for, as far as metadata tell. Annotations are notes of people and tools: nobody acts on them here.
 fn asked(meta: Option<&ObjectMeta>) -> Option<impl PartialEq + '_> {
     let key = |meta: &'_ ObjectMeta| (meta.generation, meta.deletion_timestamp);
-    meta.map(|meta| (key(meta), &meta.uid, &meta.labels, &meta.annotations, &meta.finalizers))
+    meta.map(|meta| (key(meta), &meta.uid, &meta.labels, &meta.finalizers))
 }
 
 /// What decides about a copy, and about the state of the whole.
@@ -111,6 +111,11 @@ mod tests {
         assert_eq!(of_workload(&change(mk_workload(1, "Running"), None)), None);
         let told = of_workload(&change(mk_workload(1, "Pending"), mk_workload(1, "Running")));
         assert_eq!(told, Some(OTHER_WORDS));
+        let mut noted = mk_workload(1, "Running").expect("a workload");
+        let meta = noted.metadata.as_mut().expect("metadata");
+        meta.annotations.insert("note".into(), "read me".into());
+        let noted = of_workload(&change(mk_workload(1, "Running"), Some(noted)));
+        assert_eq!(noted, Some(OTHER_WORDS), "nobody acts on notes");
         let mut deleted = mk_workload(1, "Running").expect("a workload");
         deleted.metadata.as_mut().expect("metadata").deletion_timestamp = Some(<_>::default());
         assert_eq!(of_workload(&change(mk_workload(1, "Running"), Some(deleted))), None);

@@ -1,9 +1,10 @@
 //! The two ways to write, and what each does to the managers.
+use super::declared::declared_bytes;
 use super::managers::{Entry, FieldConflict, Managers, Operation};
 use super::scope::Scope;
 use super::set::FieldSet;
 use super::{Manager, merge, prune, upgrade, walk};
-use orrery_api::Object;
+use orrery_api::{Object, OnlyManager};
 use prost_types::Timestamp;
 
 /// Lays what `manager` declares over `live`, or says with whom it would be in conflict. `force`
@@ -17,13 +18,17 @@ pub fn apply(
     force: bool,
 ) -> Result<Object, Vec<FieldConflict>> {
     let (kind, scope) = (live.kind().clone(), manager.scope);
+    let declared = scope.declared(declared);
+    let mut next = live.clone();
+    merge::merge(kind.schema(), next.record_mut(), declared.record());
+    // Most applies change what fields hold, and not whose they are: nothing goes, and the record stays.
+    if is_recorded(live, &declared, manager) {
+        return Ok(next);
+    }
     let before = Managers::of(live);
     let mut managers = before.clone();
     upgrade::take_over(&mut managers, manager, live);
-    let declared = scope.declared(declared);
     let fields = scope.filter(walk::fields(&declared));
-    let mut next = live.clone();
-    merge::merge(kind.schema(), next.record_mut(), declared.record());
 
     let disputed = disputed(&managers, manager, live, &next);
     if !disputed.is_empty() && !force {
@@ -36,7 +41,6 @@ pub fn apply(
     let last = managers.get(manager).map(|entry| entry.fields.clone()).unwrap_or_default();
     managers.set(manager, kind.api_version(), fields);
     if managers == before {
-        // Most applies change what fields hold, and not whose they are: nothing goes, and the record stays.
         return Ok(next);
     }
     let everyone = managers.entries.iter().map(|entry| &entry.fields);
@@ -45,6 +49,19 @@ pub fn apply(
     managers.tidy(&next);
     managers.write(&mut next);
     Ok(next)
+}
+
+/// Whether it is recorded already that the manager declares these fields, and nobody else anything.
+fn is_recorded(live: &Object, declared: &Object, manager: &Manager) -> bool {
+    let same = |only: &OnlyManager<'_>| {
+        only.name == manager.name
+            && Operation::named(only.operation) == manager.operation
+            && Scope::named(only.subresource) == manager.scope
+            && only.api_version == live.kind().api_version()
+    };
+    live.only_manager().filter(same).is_some_and(|only| {
+        declared_bytes(manager.scope, declared).is_some_and(|bytes| bytes == only.fields)
+    })
 }
 
 /// The fields of others that would change, with those who hold them.

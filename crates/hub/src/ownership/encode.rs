@@ -3,11 +3,46 @@
 //! `{"f:spec": {"f:ports": {"k:{\"name\":\"http\"}": {".": {}, "f:number": {}}}}}`: a place without
 //! anything below it is in the set; one with something below it is in the set if it has a dot.
 use super::set::{Element, FieldSet, Node};
+use orrery_api::within;
 use prost::Message as _;
+use prost::encoding::{WireType, encode_key, encode_varint};
 use prost_types::{Struct, Value, value::Kind};
 use serde_json::Value as Json;
 
 const SELF: &str = ".";
+
+// Of a `Struct`, of an entry of its map, and of a `Value`.
+const FIELDS: u32 = 1;
+const KEY: u32 = 1;
+const VALUE: u32 = 2;
+const STRUCT: u32 = 5;
+
+/// What a place is called, without a copy of it.
+#[derive(Clone, Copy)]
+pub(super) enum Key<'a> {
+    Itself,
+    Field(&'a str),
+    Value(&'a str),
+    /// As it is written.
+    Whole(&'a str),
+}
+
+/// Writes one place and what is below it as an entry of a set, as [`to_bytes`] writes it.
+pub(super) fn entry(key: Key<'_>, out: &mut Vec<u8>, below: impl FnOnce(&mut Vec<u8>)) {
+    let (tag, text) = match key {
+        Key::Itself => ("", SELF),
+        Key::Field(name) => ("f:", name),
+        Key::Value(json) => ("v:", json),
+        Key::Whole(text) => ("", text),
+    };
+    within(FIELDS, out, |out| {
+        encode_key(KEY, WireType::LengthDelimited, out);
+        encode_varint((tag.len() + text.len()) as u64, out);
+        out.extend_from_slice(tag.as_bytes());
+        out.extend_from_slice(text.as_bytes());
+        within(VALUE, out, |out| within(STRUCT, out, below));
+    });
+}
 
 /// The same bytes for the same set.
 pub fn to_bytes(set: &FieldSet) -> Vec<u8> {
@@ -31,7 +66,7 @@ fn wrap(inner: Struct) -> Value {
     Value { kind: Some(Kind::StructValue(inner)) }
 }
 
-fn key_of(element: &Element) -> String {
+pub(super) fn key_of(element: &Element) -> String {
     match element {
         Element::Field(name) => format!("f:{name}"),
         Element::Key { field, value } => {

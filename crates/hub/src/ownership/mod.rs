@@ -16,6 +16,7 @@
 //!
 //! Writers that name no manager own nothing, but what they change belongs to nobody afterwards.
 mod apply;
+mod declared;
 mod encode;
 mod managers;
 mod merge;
@@ -27,6 +28,7 @@ mod upgrade;
 mod walk;
 
 pub use apply::{apply, stamp, update};
+pub use declared::declared_bytes;
 pub use encode::{from_bytes, to_bytes};
 pub(crate) use managers::MANAGER_BYTES_MAX;
 pub use managers::{Entry, FieldConflict, Managers, Operation};

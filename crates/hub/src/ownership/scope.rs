@@ -4,7 +4,7 @@ use crate::options::Part;
 use orrery_api::Object;
 
 /// Fields of metadata that identify the object or belong to the server: nobody else owns them.
-const SERVER_OWNED: [&str; 8] = [
+pub(super) const SERVER_OWNED: [&str; 8] = [
     "name",
     "project",
     "uid",

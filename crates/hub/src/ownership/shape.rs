@@ -149,7 +149,7 @@ pub(super) fn key_text(key: &Key) -> String {
 }
 
 /// The JSON text of a scalar.
-fn scalar_text(value: &Value) -> String {
+pub(super) fn scalar_text(value: &Value) -> String {
     let json = match value {
         Value::Bool(value) => Json::from(*value),
         Value::I32(value) => Json::from(*value),

@@ -13,6 +13,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 static KIND: LazyLock<Arc<Kind>> = LazyLock::new(|| scheme().resolve("", "Gizmo").expect("a kind"));
+/// It has maps with keys that are numbers.
+static GADGET: LazyLock<Arc<Kind>> = LazyLock::new(|| {
+    let scheme = orrery_testkit::scheme().expect("the kinds of tests");
+    scheme.resolve("", "Gadget").expect("a kind")
+});
 
 fn object(spec: &Value) -> Object {
     let value = json!({"metadata": {"name": "a", "project": "p"}, "spec": spec});
@@ -284,6 +289,35 @@ proptest! {
         let both = apply(&live, &yours, "you").expect("no field in common");
         let again = apply(&both, &mine, "me").expect("nor the other way round");
         prop_assert!(both.same(&again));
+    }
+
+    /// The bytes of what is declared are those of the set of it, wherever they are made without one.
+    #[test]
+    fn what_is_declared_is_written_as_its_set_is(
+        spec in spec(), labels in btree_map("[a-c./]{1,3}", "[x-z]?", 0..4),
+        codes in btree_map(-2..12_i32, text(), 0..5), twice: bool,
+    ) {
+        let mut value = json!({
+            "metadata": {"name": "a", "project": "p", "labels": labels, "uid": "u"}, "spec": spec,
+        });
+        if twice && let Some(ports) = value["spec"]["ports"].as_array_mut()
+            && let Some(first) = ports.first().cloned()
+        {
+            ports.push(first);
+        }
+        let gizmo = Object::from_json_value(&KIND, &value, &DecodeOptions::default());
+        let gadget = json!({"metadata": value["metadata"], "spec": {"codes": codes, "limits": {}}});
+        let gadget = Object::from_json_value(&GADGET, &gadget, &DecodeOptions::default());
+        for (object, told) in [(gizmo.expect("valid").object, !twice), (gadget.expect("valid").object, true)] {
+            for scope in [Scope::Main, Scope::Scale] {
+                let expect = to_bytes(&scope.filter(ownership::fields(&object)));
+                match ownership::declared_bytes(scope, &object) {
+                    Some(bytes) => prop_assert_eq!(bytes, expect),
+                    None => prop_assert!(!told, "it can be told"),
+                }
+            }
+            prop_assert_eq!(ownership::declared_bytes(Scope::Status, &object), None);
+        }
     }
 
     #[test]
