@@ -41,6 +41,7 @@ pub fn workload(name: &str, payload: usize, version: usize) -> Workload {
         args: ["--listen", "0.0.0.0:8080", "--workers", "4"].map(Into::into).into(),
         env: texts([
             ("LOG_LEVEL", "info"),
+            ("RELEASE", "0"),
             ("DATABASE", "db.internal:5432"),
             ("PADDING", &"x".repeat(payload / 2)),
         ]),
@@ -71,9 +72,18 @@ pub fn workload(name: &str, payload: usize, version: usize) -> Workload {
 
 /// The same as [`typed_workload`], as JSON and declared by a manager, as command lines and pipelines do it.
 pub fn declared_workload(name: &str, payload: usize, version: usize) -> ApplyRequest {
+    declared(name, payload, version, 0)
+}
+
+/// The same, where each version asks for something else: generations, plans and states follow from it.
+pub fn other_workload(name: &str, payload: usize, version: usize) -> ApplyRequest {
+    declared(name, payload, version, version)
+}
+
+fn declared(name: &str, payload: usize, version: usize, release: usize) -> ApplyRequest {
     let filler = "x".repeat(payload / 2);
     let request = json(format!(
-        r#"{{"apiVersion":"apps.orrery.dev/v1","kind":"Workload","metadata":{{"name":"{name}","project":"{PROJECT}","labels":{{"app":"bench","tier":"front"}},"annotations":{{"version":"{version}"}}}},"spec":{{"process":{{"command":"/usr/local/bin/serve","args":["--listen","0.0.0.0:8080","--workers","4"],"env":{{"LOG_LEVEL":"info","DATABASE":"db.internal:5432","PADDING":"{filler}"}}}},"placement":{{"selector":{{"matchLabels":{{"zone":"nowhere"}}}},"replicas":2}},"restartPolicy":"onFailure","resources":{{"limits":{{"memoryMib":256}}}}}}}}"#
+        r#"{{"apiVersion":"apps.orrery.dev/v1","kind":"Workload","metadata":{{"name":"{name}","project":"{PROJECT}","labels":{{"app":"bench","tier":"front"}},"annotations":{{"version":"{version}"}}}},"spec":{{"process":{{"command":"/usr/local/bin/serve","args":["--listen","0.0.0.0:8080","--workers","4"],"env":{{"LOG_LEVEL":"info","RELEASE":"{release}","DATABASE":"db.internal:5432","PADDING":"{filler}"}}}},"placement":{{"selector":{{"matchLabels":{{"zone":"nowhere"}}}},"replicas":2}},"restartPolicy":"onFailure","resources":{{"limits":{{"memoryMib":256}}}}}}}}"#
     ));
     ApplyRequest { field_manager: MANAGER.into(), ..request }
 }

@@ -93,8 +93,43 @@ fn check(bytes: &[u8]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// A message in a message, so many times: a part of a part of a gadget.
+fn nested(levels: usize) -> Vec<u8> {
+    let within = |inner: Vec<u8>, key: &[u8]| {
+        let mut out = key.to_vec();
+        prost::encoding::encode_varint(inner.len() as u64, &mut out);
+        [out, inner].concat()
+    };
+    // Field 2 of a part are its parts, field 23 of a spec is one, and field 4 of a gadget the spec.
+    let parts = (0..levels).fold(Vec::new(), |inner, _| within(inner, &[0x12]));
+    within(within(parts, &[0xba, 0x01]), &[0x22])
+}
+
+#[test]
+fn what_is_wrong_with_bytes_is_said() {
+    let deepest = nested(98);
+    assert!(Object::decode(&gadget_kind(), &deepest).is_ok());
+    assert!(by_the_library(&deepest).is_some());
+    let cases: [(Vec<u8>, &str); 9] = [
+        (vec![0x0a, 5, b'a'], "the bytes end within a field"),
+        (vec![0x0a], "the bytes end within a field"),
+        ([&[0x0a][..], &[0xff; 11]].concat(), "the bytes end within a field"),
+        ([&[0x0a][..], &[0xff; 10], &[1]].concat(), "a number is longer than any can be"),
+        (vec![0x07, 1], "the key of a field is none"),
+        (vec![0xa3, 0x06, 0x04], "the key of a field is none"),
+        (vec![0x08, 1], "apiVersion: written as Varint, which is not how its type is written"),
+        (vec![0x0a, 1, 0xff], "apiVersion: text is not UTF-8"),
+        (nested(99), "messages are nested more than 100 deep"),
+    ];
+    for (bytes, expect) in cases {
+        let error = Object::decode(&gadget_kind(), &bytes).expect_err(expect);
+        assert_eq!(error.to_string(), format!("bytes are not a Gadget: {expect}"), "{bytes:02x?}");
+        assert!(by_the_library(&bytes).is_none(), "{expect}");
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
     fn damaged_bytes_are_read_or_refused_alike(

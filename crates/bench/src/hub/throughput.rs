@@ -4,7 +4,7 @@ use orrery_bench::grpc::Client;
 use orrery_bench::load::{self, Method, Outcome, Until};
 use orrery_bench::process::Process;
 use orrery_bench::resources::{
-    PROJECT, declared_workload, resource, typed_resource, typed_workload,
+    PROJECT, declared_workload, other_workload, resource, typed_resource, typed_workload,
 };
 use orrery_bench::server::Server;
 use orrery_bench::{etcd, table::Table};
@@ -46,11 +46,12 @@ pub async fn measure(folder: &Path) -> anyhow::Result<()> {
     checked(&server.method("Apply"), project).await?;
     for clients in [1, 64] {
         let theirs = measured(&peer, etcd_writes(&address, clients, TIME)).await?;
-        let bodies: [(&str, Payload); 4] = [
+        let bodies: [(&str, Payload); 5] = [
             ("protobuf apply / put", typed_resource),
             ("JSON apply / put", resource),
             ("protobuf apply of a Workload / put", typed_workload),
             ("JSON apply of a Workload by a manager / put", declared_workload),
+            ("JSON apply of another spec by a manager / put", other_workload),
         ];
         for (work, body) in bodies {
             let ours = measured(&server.process, writes(&server, clients, body, TIME)).await?;

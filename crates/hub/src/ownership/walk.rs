@@ -51,8 +51,10 @@ fn compare<'v, 's>(
 }
 
 fn compare_place(schema: &Schema, old: &Value, new: &Child<'_, '_>, depth: usize) -> Node {
-    if let Grain::Whole = new.grain {
-        return Node { owned: !same(old, new.value), children: FieldSet::default() };
+    // Nothing is taken apart that is the same: most of an object is.
+    let changed = !same(old, new.value);
+    if !changed || matches!(new.grain, Grain::Whole) {
+        return Node { owned: changed, children: FieldSet::default() };
     }
     let below = |value| children(schema, value, new.grain, depth);
     let (before, now) = (below(old), below(new.value));
