@@ -20,11 +20,16 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
+use tokio::time::timeout;
 
 pub(super) use crate::runtime::process::unrecorded::FOUND;
 
 /// What comes before the path of the log, among the words of the process that watches a container.
 const LOG_DRIVER: &[u8] = b"k8s-file:";
+
+/// The agent waits for this list before it does anything else.
+const LIST_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Leaves a note of each container, upon which it is looked at like any other.
 pub(crate) async fn recover(home: &Home, config: &AgentConfig) -> Result<(), RuntimeError> {
@@ -37,7 +42,9 @@ pub(crate) async fn recover(home: &Home, config: &AgentConfig) -> Result<(), Run
     if let Some(podman) = service.find().await {
         let data_dir = home.data_dir.to_string_lossy();
         let ours = [(LABEL_DATA_FOLDER, &*data_dir), (LABEL_NODE, &home.node)];
-        match inspect::labelled(&podman.socket, &ours).await {
+        let listed = timeout(LIST_PATIENCE, inspect::labelled(&podman.socket, &ours)).await;
+        let late = |_| Err(RuntimeError::Podman("podman lists no containers in time".to_owned()));
+        match listed.unwrap_or_else(late) {
             Ok(all) => found.extend(
                 all.iter().filter_map(|labels| InstanceId::new(labels.get(LABEL_INSTANCE)?)),
             ),
