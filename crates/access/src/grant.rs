@@ -4,7 +4,7 @@
 //! ```text
 //!   a Role ────────> who writes it holds all its rules in its project, or may `escalate` that role
 //!   a RoleBinding ─> who writes it holds all rules of the role it names, or may `bind` that role
-//!   a GitSync ─────> who writes it could bind its role, and may read the secret that it names
+//!   a GitSync ─────> who writes it could bind its role, and may read the secrets that it names
 //!   an AccessToken ─> it stands for who writes it, in groups of theirs, or they may `impersonate`
 //!   a Revocation ──> it is of somebody else
 //!   what is shared ─> who shares it with a project may create such objects there; what is secret in it, they may
@@ -128,7 +128,7 @@ pub fn may_stand_for(
     Ok(())
 }
 
-/// Whether a sync may be written that acts by a role, and shows a secret to a repository.
+/// Whether a sync may be written that acts by a role, shows a secret to a repository, and signs with one.
 pub fn may_sync(
     rules: &Rules,
     subject: &Subject,
@@ -138,15 +138,15 @@ pub fn may_sync(
     // What is given before its default is filled in is judged by the default.
     let role = if spec.role().is_empty() { DEFAULT_SYNC_ROLE } else { spec.role() };
     may_bind(rules, subject, project, role)?;
-    if spec.secret().is_empty() {
-        return Ok(());
+    let signing = spec.write_back.as_ref().map_or("", |back| back.signing_secret());
+    for secret in [spec.secret(), signing].into_iter().filter(|secret| !secret.is_empty()) {
+        let read = Attributes::new("get", CORE, "secrets").named(project, secret);
+        if !decide(rules, subject, &read).allowed() {
+            let (who, secret) = (subject.name.clone(), secret.to_owned());
+            return Err(Excess::Secret { who, secret, project: project.to_owned() });
+        }
     }
-    let read = Attributes::new("get", CORE, "secrets").named(project, spec.secret());
-    if decide(rules, subject, &read).allowed() {
-        return Ok(());
-    }
-    let (who, secret) = (subject.name.clone(), spec.secret().to_owned());
-    Err(Excess::Secret { who, secret, project: project.to_owned() })
+    Ok(())
 }
 
 /// As the definition of the kind has it.

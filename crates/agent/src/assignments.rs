@@ -20,6 +20,9 @@ const MAGIC: &[u8; 4] = b"ORRA";
 const VERSION: u32 = 1;
 const HEADER_BYTES: usize = MAGIC.len() + size_of::<u32>() + 32;
 
+/// The folder with one folder per instance, in the data folder.
+pub(crate) const INSTANCES: &str = "instances";
+
 /// Where the agent keeps what it knows of its instances.
 #[derive(Clone, Debug)]
 pub(crate) struct Assignments {
@@ -43,7 +46,7 @@ pub(crate) enum Corrupt {
 impl Assignments {
     /// Makes the folders and deletes what an interrupted removal left.
     pub(crate) fn open(data_dir: &Path) -> io::Result<Self> {
-        let this = Self { instances: data_dir.join("instances"), trash: data_dir.join("trash") };
+        let this = Self { instances: data_dir.join(INSTANCES), trash: data_dir.join("trash") };
         disk::make_folder(&this.instances)?;
         disk::make_folder(&this.trash)?;
         for entry in fs::read_dir(&this.trash)? {

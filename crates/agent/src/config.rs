@@ -127,7 +127,7 @@ fn run_dir(data_dir: &Path) -> PathBuf {
 }
 
 /// The command that starts [`crate::supervisor::main`]. The folder of the instance is added as the
-/// last argument, and the environment is empty.
+/// last argument, and the environment holds nothing but whose run it looks after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SupervisorCommand {
     /// Usually this very binary.

@@ -1,5 +1,6 @@
 //! The ways in which an agent as a whole can fail. What goes wrong with one instance is a state of
 //! that instance, never an error of the agent.
+use crate::runtime::RuntimeError;
 use std::{io, path::PathBuf};
 
 /// Why the agent could not run or ended early.
@@ -24,6 +25,9 @@ pub enum Error {
         /// The process id that the other agent left in its lock file.
         holder: Option<String>,
     },
+    /// What runs must be known before anything is started.
+    #[error("cannot find out what still runs for this agent: {0}")]
+    Recover(#[from] RuntimeError),
     /// Workloads were to be stopped with the agent and did not end, not even when killed.
     #[error("the agent stopped, but these instances did not: {}", .ids.join(", "))]
     NotStopped {

@@ -1,4 +1,5 @@
 //! Locks by `flock`: the kernel gives them back when their last holder is gone, however it went.
+use crate::disk;
 use crate::error::Error;
 use rustix::fs::{FlockOperation, flock};
 use std::{
@@ -27,6 +28,25 @@ pub(crate) fn lock_data_dir(data_dir: &Path) -> Result<File, Error> {
     };
     note_pid(&mut file).map_err(trouble)?;
     Ok(file)
+}
+
+/// The same by the name of the data folder, which stays when the folder itself is deleted below an agent
+/// that still runs. Nothing when there is no place for it outside of the data folder.
+pub(crate) fn lock_beside(run_dir: &Path, data_dir: &Path) -> Result<Option<File>, Error> {
+    let path = run_dir.join("agent.lock");
+    let made = disk::make_folder(run_dir).and_then(|()| try_lock(&path));
+    match made {
+        Ok(Some(mut file)) => {
+            // Who holds it is only for people.
+            let _ = note_pid(&mut file);
+            Ok(Some(file))
+        }
+        Ok(None) => Err(Error::InUse { path: data_dir.to_owned(), holder: holder(&path) }),
+        Err(error) => {
+            tracing::debug!(path = %path.display(), %error, "no lock beside the data folder");
+            Ok(None)
+        }
+    }
 }
 
 /// The process id is only for people; the lock does not depend on it.

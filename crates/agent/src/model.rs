@@ -1,4 +1,5 @@
 //! The words that the plan, the runtimes and the disk share.
+use crate::runtime::StopRequest;
 use serde::{Deserialize, Serialize};
 use std::{fmt, time::Duration};
 
@@ -33,6 +34,13 @@ impl fmt::Display for InstanceId {
 /// need not be replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpecHash(pub String);
+
+impl SpecHash {
+    /// Of a run that nobody knows any more what it was made of.
+    pub fn is_unknown(&self) -> bool {
+        self.0.is_empty()
+    }
+}
 
 /// A time of day, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -84,8 +92,10 @@ pub struct Run {
     /// What came before this run.
     pub history: History,
     pub state: RunState,
-    /// What it runs without, although it was asked for.
+    /// What it runs without, although it was asked for; or that nobody knew of it.
     pub warning: Option<String>,
+    /// How it was to be stopped when it was started, where that is known.
+    pub stop: Option<StopRequest>,
 }
 
 /// How far a run has come. There is no state for "being started": starting is an operation, and

@@ -4,6 +4,9 @@
 //! is, within one boot; and signals go through a pidfd that was checked after it was opened.
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::{fs, io, os::fd::OwnedFd};
 
 /// A process that cannot be mistaken for another one of the same boot.
@@ -117,6 +120,30 @@ pub(crate) fn boot_id() -> io::Result<String> {
 pub(crate) fn carries(pid: i32, variable: &str) -> bool {
     let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     environ.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
+}
+
+/// The variables that the process was started with; none when they are not for this user to see.
+pub(crate) fn environment(pid: i32) -> BTreeMap<String, String> {
+    let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let entries = environ.split(|byte| *byte == 0);
+    let pairs = entries.filter_map(|entry| std::str::from_utf8(entry).ok()?.split_once('='));
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// The words that the process was started with, its own name first.
+pub(crate) fn words(pid: i32) -> Vec<OsString> {
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words = words.strip_suffix(&[0]).unwrap_or(&words);
+    words.split(|byte| *byte == 0).map(|word| OsString::from_vec(word.to_vec())).collect()
+}
+
+/// Whether the process is this user's in every sense, so that nobody else has made it what it is.
+pub(crate) fn is_own(pid: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();
+    let me = rustix::process::geteuid().as_raw().to_string();
+    let mut users = users.split_ascii_whitespace().peekable();
+    users.peek().is_some() && users.all(|user| user == me)
 }
 
 impl Identity {

@@ -18,6 +18,9 @@ use std::sync::Arc;
 use std::{fs, io};
 use tokio::sync::Mutex;
 
+/// Of all volumes, in the data folder.
+const FOLDER: &str = "volumes";
+
 /// Turns an attached volume into a folder of this host.
 #[async_trait::async_trait]
 pub trait HostVolumes: std::fmt::Debug + Send + Sync + 'static {
@@ -66,7 +69,7 @@ fn attached<'a>(assignment: &'a Assignment, name: &str) -> Option<&'a AttachedVo
 
 impl Volumes {
     pub(crate) fn new(data_dir: &Path, host: Option<Arc<dyn HostVolumes>>) -> Self {
-        Self { folder: data_dir.join("volumes"), host, turns: Arc::default() }
+        Self { folder: data_dir.join(FOLDER), host, turns: Arc::default() }
     }
 
     /// Brings the volumes of an instance to the host, and says what its program should see where.
@@ -88,6 +91,22 @@ impl Volumes {
             binds.push(Bind { source, target, read_only });
         }
         Ok(binds)
+    }
+
+    /// Notes that an instance uses the volumes in these places, which its run knew and the notes did not.
+    pub(crate) fn note_again(
+        data_dir: &Path,
+        id: &InstanceId,
+        places: &[PathBuf],
+    ) -> io::Result<()> {
+        let all = data_dir.join(FOLDER);
+        let folders = places.iter().filter_map(|place| place.parent());
+        for folder in folders.filter(|folder| folder.parent() == Some(&all)) {
+            let users = folder.join("users");
+            disk::make_folder(&users)?;
+            fs::write(users.join(id.as_str()), "")?;
+        }
+        Ok(())
     }
 
     async fn bring(&self, id: &InstanceId, volume: &AttachedVolume) -> Result<PathBuf, String> {

@@ -1,5 +1,5 @@
 //! Looks at every sync when its time has come, or something of it changed.
-use crate::git::{Address, Copy, GitError, Opened, Remote, address};
+use crate::git::{Address, Copy, GitError, Opened, Remote, Signer, address};
 use crate::lineage::Origin;
 use crate::plan::Settings;
 use crate::rights::Authority;
@@ -99,6 +99,7 @@ impl SyncReconciler {
             return Err(Refused::Unfit(format!("spec.writeBack.kinds: {first}")));
         }
         let remote = self.remote(key, spec).await?;
+        let signer = self.signer(key, spec).await?;
         let origin = Origin {
             sync: key.name.clone(),
             repository: spec.repository().to_owned(),
@@ -115,7 +116,7 @@ impl SyncReconciler {
         let settings = Settings { origin, folder, prune: spec.prune(), written, readable: false };
         let status = sync.status.clone().unwrap_or_default();
         let (synced, now) = (status.synced_commit, self.hub.clock().now().seconds);
-        let round = Round { spec, settings, remote, system, synced, now, progress: told };
+        let round = Round { spec, settings, remote, signer, system, synced, now, progress: told };
         Ok(round.run().await?)
     }
 
@@ -136,6 +137,20 @@ impl SyncReconciler {
         let opened = Opened::new(&address, secret, &self.folder)?;
         let folder = self.folder.join(copy_name(key, spec));
         Ok(Remote::new(address, spec.branch().to_owned(), opened, folder))
+    }
+
+    async fn signer(
+        &self,
+        key: &ObjectName,
+        spec: &GitSyncSpec,
+    ) -> Result<Option<Signer>, Refused> {
+        match spec.write_back.as_ref().map_or("", |back| back.signing_secret()) {
+            "" => Ok(None),
+            name => {
+                let values = self.secret(&key.project, name).await?;
+                Ok(Some(Signer::new(name, &values, &self.folder)?))
+            }
+        }
     }
 
     async fn secret(

@@ -8,7 +8,7 @@
 //! ```
 use crate::content;
 use crate::files::{self, Edits, Wanted};
-use crate::git::{Commit, Copy, GitError, Pushed, Remote};
+use crate::git::{Commit, Copy, GitError, Pushed, Remote, Signer};
 use crate::plan::{self, Declared, Key, Settings, Step, Steps};
 use crate::source::{Document, Problem, Reader, Source};
 use crate::standing::{self, Standing};
@@ -72,6 +72,8 @@ pub struct Round<'a> {
     pub spec: &'a GitSyncSpec,
     pub settings: Settings,
     pub remote: Remote,
+    /// Signs what is committed here, where somebody wants that.
+    pub signer: Option<Signer>,
     pub system: System,
     /// The commit that was last the same as the project.
     pub synced: String,
@@ -210,7 +212,7 @@ impl Round<'_> {
             message: files::message(&self.settings.origin.sync, &kinds.collect(), edits),
             time: self.now,
         };
-        let id = sides.copy.commit(&commit, &edits.changes).await?;
+        let id = sides.copy.commit(&commit, &edits.changes, self.signer.as_ref()).await?;
         match self.remote.push(&sides.copy, &id).await? {
             Pushed::Done => Ok(Some(id)),
             Pushed::Overtaken => Ok(None),

@@ -68,6 +68,18 @@ pub const REQUIREMENTS: &[Requirement] = &[
         absent: Absent::Fails,
     },
     Requirement {
+        name: "openssh-client",
+        kind: Kind::Apt { program: "ssh-keygen" },
+        why: "speaks with repositories over ssh, makes keys, and signs commits",
+        absent: Absent::Fails,
+    },
+    Requirement {
+        name: "openssh-server",
+        kind: Kind::AptFile { file: "/usr/sbin/sshd" },
+        why: "repositories that are reached over ssh; tests start it for one connection each",
+        absent: Absent::LeavesOut("package(orrery-gitsync) and test(/^ssh::/)"),
+    },
+    Requirement {
         name: "etcd-server",
         kind: Kind::Apt { program: "etcd" },
         why: "the store of more than one server",

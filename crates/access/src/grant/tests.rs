@@ -2,6 +2,7 @@ use super::*;
 use crate::decide::permits;
 use crate::decide::tests::{mk_rules, person};
 use orrery_pki::ADMINS;
+use orrery_proto::core::v1::GitWriteBack;
 use proptest::prelude::*;
 
 fn mk_rule(text: &str) -> Rule {
@@ -139,6 +140,17 @@ fn a_sync_gives_nobody_what_they_do_not_have() {
     assert_eq!(sync(Some("small"), "key"), Ok(()));
     let said = sync(Some("small"), "another").expect_err("she cannot read it").to_string();
     assert!(said.contains("the secret \"another\""), "{said}");
+    let signing = |secret: &str| {
+        let back = GitWriteBack { signing_secret: Some(secret.to_owned()), ..<_>::default() };
+        let spec = GitSyncSpec {
+            role: Some("small".to_owned()),
+            write_back: Some(back),
+            ..GitSyncSpec::default()
+        };
+        may_sync(&rules, &dee, "demo", &spec)
+    };
+    assert_eq!(signing("key"), Ok(()));
+    assert!(matches!(signing("another"), Err(Excess::Secret { .. })), "she cannot sign as others");
     assert!(matches!(sync(Some("admin"), ""), Err(Excess::Binding { .. })));
     assert!(matches!(sync(None, ""), Err(Excess::Binding { .. })), "the default counts, too");
     assert!(matches!(sync(Some("missing"), ""), Err(Excess::NoRole { .. })));

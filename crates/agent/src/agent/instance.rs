@@ -7,6 +7,7 @@ use crate::desired::{desired, unassigned};
 use crate::files::Files;
 use crate::model::{InstanceId, Run, RunState};
 use crate::plan::{Action, Desired, Goal, Observed, Phase, StopProgress, Trouble, Words};
+use crate::runtime::StopRequest;
 use crate::volumes;
 use orrery_proto::apps::v1::WorkloadInstanceStatus;
 use orrery_proto::fleet::v1::{Assignment, InstanceFiles};
@@ -114,7 +115,17 @@ impl Instance {
         let waiting = waiting.or_else(|| self.files_missing.clone());
         let waiting = waiting.or_else(|| self.assignment.as_ref().and_then(volumes::waiting));
         let (unhealthy, unready) = (self.health.unhealthy(), self.health.unready());
-        Desired { goal, waiting, unhealthy, unready, ..self.desired.clone() }
+        let StopRequest { signal, grace } = self.stop();
+        let base = self.desired.clone();
+        Desired { goal, waiting, unhealthy, unready, stop_signal: signal, grace, ..base }
+    }
+
+    /// How it is stopped: as its definition says, or, without one, as was said when it was started.
+    fn stop(&self) -> StopRequest {
+        let defined = self.assignment.as_ref().is_some_and(|known| known.spec.is_some());
+        let run = self.observed.run.as_ref().filter(|_| !defined);
+        let desired = StopRequest { signal: self.desired.stop_signal, grace: self.desired.grace };
+        run.and_then(|run| run.stop).unwrap_or(desired)
     }
 
     /// The process of its live run.

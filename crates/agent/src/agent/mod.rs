@@ -8,6 +8,7 @@
 //! ```
 //!
 //! Each instance has at most one task that acts on it, and one that waits for the end of its run.
+mod ground;
 mod health;
 mod inbox;
 mod instance;
@@ -17,7 +18,7 @@ mod work;
 #[cfg(test)]
 mod tests;
 
-use crate::assignments::Assignments;
+use crate::Error;
 use crate::config::{AgentConfig, OnStop};
 use crate::dependencies::Dependencies;
 use crate::execs::Execs;
@@ -27,16 +28,16 @@ use crate::logs::Logs;
 use crate::model::InstanceId;
 use crate::plan::{Timing, plan};
 use crate::report::Reporter;
-use crate::runtime::podman::PodmanRuntime;
-use crate::runtime::process::{NodeNames, ProcessRuntime};
+use crate::runtime::podman::{self, PodmanRuntime};
+use crate::runtime::process::{NodeNames, ProcessRuntime, unrecorded};
 use crate::runtime::{Runtime, Runtimes};
 use crate::volumes::Volumes;
-use crate::{Error, disk, lock};
+use ground::Ground;
 use instance::Instance;
 use orrery_proto::fleet::v1::{AgentGoodbye, Assignment, FromServer, ToServer, to_server};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::{fs::File, future::pending, io, sync::Arc, time::Duration};
+use std::path::PathBuf;
+use std::{future::pending, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
@@ -60,8 +61,14 @@ pub async fn run(
     stop: CancellationToken,
 ) -> Result<(), Error> {
     let sender = to_server.clone();
-    let opened = tokio::task::spawn_blocking(move || Agent::open(&config, sender)).await?;
-    let (mut agent, _lock) = opened?;
+    let config = Arc::new(config);
+    let here = config.clone();
+    let ground = tokio::task::spawn_blocking(move || Ground::take(&here)).await??;
+    let home = ground.home(&config);
+    unrecorded::recover(home.clone()).await?;
+    podman::recover(&home, &config).await?;
+    let opened = tokio::task::spawn_blocking(move || Agent::open(&config, ground, sender)).await?;
+    let (mut agent, _ground) = opened?;
     let mut link = Link { to_server, from_server, open: true };
     agent.serve(&mut link, &stop).await?;
     let outcome = match agent.on_stop {
@@ -131,27 +138,21 @@ impl Talk {
 impl Agent {
     fn open(
         config: &AgentConfig,
+        ground: Ground,
         to_server: mpsc::Sender<ToServer>,
-    ) -> Result<(Self, File), Error> {
-        let trouble = |path: &Path| {
-            let path = path.to_owned();
-            move |source: io::Error| Error::DataDir { path, source }
-        };
-        let given = &config.data_dir;
-        disk::make_folder(given).map_err(trouble(given))?;
-        let data_dir = given.canonicalize().map_err(trouble(given))?;
-        let lock = lock::lock_data_dir(&data_dir)?;
-        let assignments = Assignments::open(&data_dir).map_err(trouble(&data_dir))?;
-        let found = assignments.load().map_err(trouble(&data_dir))?;
-        let dependencies = Dependencies::open(&data_dir);
+    ) -> Result<(Self, Ground), Error> {
+        let Ground { data_dir, assignments, .. } = &ground;
+        let found = assignments.load().map_err(ground::trouble(data_dir))?;
+        let dependencies = Dependencies::open(data_dir);
         let instances = assignments.instances().to_owned();
         let runtime = runtimes(config, instances.clone());
         let talk = Talk::new(instances, runtime.clone(), to_server);
-        let volumes = Volumes::new(&data_dir, config.volumes.clone());
-        let tools = Tools::new(runtime, assignments, Files::new(&config.run_dir), volumes);
+        let volumes = Volumes::new(data_dir, config.volumes.clone());
+        let files = Files::new(&config.run_dir);
+        let tools = Tools::new(runtime, assignments.clone(), files, volumes);
         let mut agent = Self::new(config, tools, found, talk);
         agent.dependencies = dependencies;
-        Ok((agent, lock))
+        Ok((agent, ground))
     }
 
     fn new(
@@ -342,11 +343,13 @@ impl Agent {
 
 fn runtimes(config: &AgentConfig, instances: PathBuf) -> Arc<dyn Runtime> {
     let name = || config.name.clone();
-    let of_node = NodeNames { node: name(), server: config.server.clone() };
+    let data_dir = instances.parent().unwrap_or(&instances).to_owned();
+    let of_node =
+        NodeNames { node: name(), server: config.server.clone(), data_dir: data_dir.clone() };
     let process = ProcessRuntime::new(instances.clone(), of_node, config.supervisor.clone());
     let run_dir = config.run_dir.clone();
     let (podman, supervisor) = (config.podman.clone(), config.supervisor.clone());
-    let podman = PodmanRuntime::new(instances, name(), podman, run_dir, supervisor);
+    let podman = PodmanRuntime::new(data_dir, name(), podman, run_dir, supervisor);
     Arc::new(Runtimes::new(process, podman))
 }
 

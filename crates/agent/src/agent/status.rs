@@ -55,7 +55,7 @@ mod tests {
 
     fn of(state: RunState, last_end: Option<LastEnd>) -> WorkloadInstanceStatus {
         let history = History { restarts: 2, failures: 0, last_end };
-        let run = Run { hash: SpecHash("h".into()), history, state, warning: None };
+        let run = Run { hash: SpecHash("h".into()), history, state, warning: None, stop: None };
         status(&Words::new(Phase::Running, "words"), Some(&run), 5)
     }
 

@@ -1,5 +1,6 @@
 //! The loop with a runtime that is played by the test, on a paused clock.
 use super::*;
+use crate::assignments::Assignments;
 use crate::config::SupervisorCommand;
 use crate::model::{Exit, Run, RunState, UnixMillis};
 use crate::runtime::exec::{ExecRequest, Executing};
@@ -44,7 +45,7 @@ impl Runtime for Played {
         self.starts.fetch_add(1, Ordering::Relaxed);
         let state = RunState::Running { pid: 1, started_at: UnixMillis(1) };
         let (hash, history) = (request.hash.clone(), request.history);
-        let run = Run { hash, history, state, warning: None };
+        let run = Run { hash, history, state, warning: None, stop: None };
         self.runs.put(request.id.clone(), run.clone());
         Ok(run)
     }

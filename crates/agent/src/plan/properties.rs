@@ -155,7 +155,13 @@ impl World {
         self.removed = false;
         let message = "cannot start".to_owned();
         let state = if self.cannot_start { RunState::StartFailed { message } } else { running() };
-        self.truth = Some(Run { hash: self.desired.hash.clone(), history, state, warning: None });
+        self.truth = Some(Run {
+            hash: self.desired.hash.clone(),
+            history,
+            state,
+            warning: None,
+            stop: None,
+        });
         self.see();
     }
 

@@ -64,7 +64,8 @@ fn next(desired: &Desired, observed: &Observed, timing: &Timing) -> Next {
     let Some(run) = &observed.run else {
         return at_once(History::default(), "");
     };
-    let changed = run.hash != desired.hash;
+    // Where it is not known what has ended, the policy speaks first.
+    let changed = run.hash != desired.hash && !run.hash.is_unknown();
     match &run.state {
         // What runs is not started. The caller asks about what does not run.
         RunState::Running { .. } => {

@@ -11,6 +11,7 @@ pub(super) fn cause(desired: &Desired, observed: &Observed, run: &Run) -> Option
         Goal::Halt => Some("the agent stops"),
         Goal::Rest => Some("its definition changed, and all copies stop first"),
         Goal::Run if desired.blocked.is_some() => Some("its new definition cannot run here"),
+        Goal::Run if run.hash.is_unknown() => Some("what it was made of is not known any more"),
         Goal::Run if desired.hash != run.hash => Some("its definition changed"),
         Goal::Run | Goal::Hold => match (&desired.unhealthy, observed.stop) {
             (Some(why), _) => return Some(format!("its liveness probe failed: {why}")),

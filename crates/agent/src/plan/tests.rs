@@ -25,6 +25,7 @@ pub(super) fn observed(state: Option<RunState>, since: Instant) -> Observed {
         history: History::default(),
         state,
         warning: None,
+        stop: None,
     });
     Observed { run, known: true, since, stop: None, saved: true, trouble: None, failed_probe: None }
 }
@@ -304,6 +305,23 @@ fn what_is_not_known_to_be_wanted_is_left_alone() {
         "rest Pending/WaitingToStart: its assignment could not be read; waiting for the server";
     check(Some(ended(Exit::Code(3))), goal(Goal::Hold), MINUTE, text);
     check(None, goal(Goal::Hold), MINUTE, text);
+}
+
+/// As after the loss of the agent's records, where what runs is of a version that says nothing of itself.
+#[test]
+fn what_is_not_known_any_more_is_replaced_and_what_ended_so_obeys_its_policy() {
+    let forgotten = |_: &mut Desired, observed: &mut Observed| {
+        observed.run.as_mut().unwrap().hash = SpecHash(String::new());
+    };
+    let text = "stop Stopping/Requested: what it was made of is not known any more; asked with SIGTERM, \
+                killed after 10 s";
+    check(Some(running()), forgotten, NOW, text);
+    let never = |desired: &mut Desired, observed: &mut Observed| {
+        forgotten(desired, observed);
+        desired.restart = RestartPolicy::Never;
+    };
+    let text = "rest Failed/Lost: lost; not started again (restart policy never)";
+    check(Some(lost()), never, NOW, text);
 }
 
 #[test]

@@ -24,7 +24,8 @@ const SIGNALS: [(i32, &str); 15] = [
 
 pub(super) fn running(desired: &Desired, observed: &Observed, warning: Option<&str>) -> Words {
     if desired.goal == Goal::Hold {
-        let message = "its assignment could not be read; waiting for the server";
+        let known = warning.map(|warning| format!("{warning}; ")).unwrap_or_default();
+        let message = format!("{known}its assignment could not be read; waiting for the server");
         return Words::new(Phase::Running, message);
     }
     let phase = if desired.unready.is_some() { Phase::RunningNotReady } else { Phase::Running };

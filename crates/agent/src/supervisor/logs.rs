@@ -5,7 +5,7 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -38,6 +38,7 @@ impl Log {
     }
 
     pub(super) fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        self.find_again();
         while !bytes.is_empty() {
             if self.len >= self.max {
                 self.rotate()?;
@@ -49,6 +50,16 @@ impl Log {
             bytes = later;
         }
         Ok(())
+    }
+
+    /// A log that somebody has deleted is begun anew where it belongs, as soon as its folder is there.
+    fn find_again(&mut self) {
+        if !self.file.metadata().is_ok_and(|found| found.nlink() == 0) {
+            return;
+        }
+        if let Ok(again) = Self::open(&self.folder, self.max) {
+            *self = again;
+        }
     }
 
     fn rotate(&mut self) -> io::Result<()> {
@@ -72,6 +83,20 @@ mod tests {
     fn contents(folder: &Path) -> (Vec<u8>, Vec<u8>) {
         let read = |name: &str| fs::read(folder.join(name)).unwrap_or_default();
         (read(LOG_PREVIOUS), read(LOG_CURRENT))
+    }
+
+    #[test]
+    fn a_log_whose_folder_was_deleted_goes_on_in_the_one_that_follows() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("log");
+        fs::create_dir(&folder).unwrap();
+        let mut log = Log::open(&folder, 1 << 10).unwrap();
+        log.write(b"before").unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        log.write(b"meanwhile").unwrap();
+        fs::create_dir(&folder).unwrap();
+        log.write(b"after").unwrap();
+        assert_eq!(contents(&folder), (Vec::new(), b"after".to_vec()));
     }
 
     proptest! {

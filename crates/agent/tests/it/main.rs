@@ -10,6 +10,7 @@ mod files;
 mod lifecycle;
 mod limits;
 mod logs;
+mod lost;
 mod podman;
 mod probes;
 mod process;

@@ -27,7 +27,8 @@ impl Transport {
 pub struct Address {
     pub url: String,
     pub transport: Transport,
-    host: String,
+    /// With its port, if it is given; empty for a file.
+    pub host: String,
 }
 
 impl Address {

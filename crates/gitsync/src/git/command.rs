@@ -61,6 +61,8 @@ pub struct Run<'a> {
     /// What may be spoken with, where anything is.
     pub opened: Option<(&'a Opened, Transport)>,
     pub input: Vec<u8>,
+    /// Beside those that every run has.
+    pub settings: &'a [String],
 }
 
 /// What came of it.
@@ -73,7 +75,8 @@ pub struct Output {
 impl<'a> Run<'a> {
     pub fn new(folder: &'a Path, arguments: &[&str]) -> Self {
         let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
-        Self { folder, arguments, environment: Vec::new(), opened: None, input: Vec::new() }
+        let (environment, input) = (Vec::new(), Vec::new());
+        Self { folder, arguments, environment, opened: None, input, settings: &[] }
     }
 
     /// Runs, and fails if git does.
@@ -120,7 +123,8 @@ impl<'a> Run<'a> {
             command.args(["-c", setting]);
         }
         let opened = self.opened.map(|(opened, _)| opened);
-        for setting in opened.map(Opened::settings).unwrap_or_default() {
+        for setting in opened.map(Opened::settings).unwrap_or_default().iter().chain(self.settings)
+        {
             command.args(["-c", setting]);
         }
         command.args(&self.arguments).current_dir(self.folder);

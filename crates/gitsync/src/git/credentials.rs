@@ -1,9 +1,8 @@
 //! What opens a repository: from a secret into what git takes, and gone afterwards.
 use super::address::{Address, Transport};
 use super::error::GitError;
+use super::keys::{self, Held};
 use std::collections::BTreeMap;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 /// Git asks a helper, which tells what stands in its environment; nothing secret is on a command line.
@@ -14,12 +13,15 @@ const HELPER: &str = "credential.helper=!printf 'username=%s\\npassword=%s\\n' \
 pub struct Opened {
     settings: Vec<String>,
     environment: Vec<(&'static str, String)>,
+    /// The secret that it was opened with.
+    secret: String,
     /// Holds the files of keys.
-    _folder: Option<tempfile::TempDir>,
+    _held: Option<Held>,
 }
 
 impl Opened {
-    /// With the values of a secret, where there is one.
+    /// With the values of a secret, where there is one. `folder` is where the copies are that git is run
+    /// in.
     pub fn new(
         address: &Address,
         secret: Option<(&str, &BTreeMap<String, Vec<u8>>)>,
@@ -42,7 +44,7 @@ impl Opened {
                 Err(unfit("is not sent over http, where others could read it: use https"))
             }
             Transport::Https | Transport::Http => Self::by_password(values).map_err(unfit),
-            Transport::Ssh => Self::by_key(values, folder, unfit),
+            Transport::Ssh => Self::by_key(name, values, folder),
         }
     }
 
@@ -62,48 +64,44 @@ impl Opened {
         Ok(Self {
             settings: vec![HELPER.to_owned()],
             environment: vec![("ORRERY_GIT_USERNAME", username), ("ORRERY_GIT_PASSWORD", password)],
-            _folder: None,
+            ..Self::default()
         })
     }
 
     fn by_key(
+        name: &str,
         values: &BTreeMap<String, Vec<u8>>,
         folder: &Path,
-        unfit: impl Fn(&'static str) -> GitError,
     ) -> Result<Self, GitError> {
-        let key = values.get("ssh-key").ok_or_else(|| unfit("has no \"ssh-key\""))?;
+        let unfit = |problem| GitError::Secret { name: name.to_owned(), problem };
+        let key = keys::private(values).map_err(unfit)?;
         let hosts = values.get("known-hosts").ok_or_else(|| unfit("has no \"known-hosts\""))?;
-        let held = tempfile::TempDir::with_prefix_in(".key-", folder).map_err(GitError::Keep)?;
-        let write = |name: &str, bytes: &[u8]| -> std::io::Result<String> {
-            let path = held.path().join(name);
-            let mut options = std::fs::OpenOptions::new();
-            let mut file = options.write(true).create_new(true).mode(0o600).open(&path)?;
-            file.write_all(bytes)?;
-            Ok(quoted(&path.to_string_lossy()))
-        };
-        let key = write("key", key).map_err(GitError::Keep)?;
-        let hosts = write("hosts", hosts).map_err(GitError::Keep)?;
+        let hosts = keys::lines(&String::from_utf8_lossy(hosts));
+        let held = Held::new(folder).map_err(GitError::Keep)?;
+        let key = held.write("key", &key).map_err(GitError::Keep)?;
+        let hosts = held.write("hosts", &hosts).map_err(GitError::Keep)?;
         let command = format!(
             "ssh -F none -o BatchMode=yes -o IdentitiesOnly=yes -o IdentityAgent=none \
-             -o StrictHostKeyChecking=yes -o GlobalKnownHostsFile=none -o ConnectTimeout=20 \
-             -o UserKnownHostsFile={hosts} -i {key}"
+             -o StrictHostKeyChecking=yes -o GlobalKnownHostsFile=none -o UpdateHostKeys=no \
+             -o ConnectTimeout=20 -o UserKnownHostsFile={hosts} -i {key}"
         );
         let environment = vec![("GIT_SSH_COMMAND", command), ("GIT_SSH_VARIANT", "ssh".to_owned())];
-        Ok(Self { settings: Vec::new(), environment, _folder: Some(held) })
+        let secret = name.to_owned();
+        Ok(Self { settings: Vec::new(), environment, secret, _held: Some(held) })
     }
 
     pub fn settings(&self) -> &[String] {
         &self.settings
     }
 
+    /// The name of the secret that it was opened with.
+    pub fn secret(&self) -> &str {
+        &self.secret
+    }
+
     pub fn environment(&self) -> &[(&'static str, String)] {
         &self.environment
     }
-}
-
-/// For the shell, whatever is in it.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]
@@ -132,8 +130,10 @@ mod tests {
         assert!(refused("https://h/a", Some(&[])).contains("no \"password\""));
         assert!(refused("https://h/a", Some(&[("password", "a\nhost=x")])).contains("one line"));
         assert!(refused("ssh://git@h/a", None).contains("spec.secret"));
-        assert!(refused("ssh://git@h/a", Some(&[("ssh-key", "k")])).contains("known-hosts"));
-        let key = &[("ssh-key", "k"), ("known-hosts", "h")][..];
+        let pem = "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----";
+        assert!(refused("ssh://git@h/a", Some(&[("ssh-key", pem)])).contains("known-hosts"));
+        assert!(refused("ssh://git@h/a", Some(&[("ssh-key", "k")])).contains("that is none"));
+        let key = &[("ssh-key", pem), ("known-hosts", "h")][..];
         let opened = check("ssh://git@h/a", Some(key)).expect("it fits");
         let (_, command) = &opened.environment()[0];
         assert!(command.contains("StrictHostKeyChecking=yes"), "{command}");

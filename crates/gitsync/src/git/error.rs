@@ -17,6 +17,11 @@ pub enum GitError {
     TooLarge { bytes_max: u64 },
     #[error("the secret {name:?} {problem}")]
     Secret { name: String, problem: &'static str },
+    /// It is not who it should be, or nobody said who it is.
+    #[error("{0}")]
+    HostRefused(String),
+    #[error("{0}")]
+    KeyRefused(String),
     #[error("{0}")]
     Refused(String),
     #[error("git answered what cannot be understood: {0}")]
@@ -44,7 +49,10 @@ impl GitError {
             Self::Keep(_) => "NoRoom",
             Self::TimedOut { .. } => "TimedOut",
             Self::Failed { what, .. } if what == "push" => "PushFailed",
+            Self::Failed { what, .. } if what == "commit-tree" => "CommitFailed",
             Self::Failed { .. } => "FetchFailed",
+            Self::HostRefused(_) => "HostRefused",
+            Self::KeyRefused(_) => "KeyRefused",
             Self::TooLarge { .. } => "TooLarge",
             Self::Secret { .. } => "SecretUnfit",
             Self::Refused(_) => "Refused",

@@ -5,12 +5,15 @@ pub mod address;
 mod command;
 mod credentials;
 mod error;
+mod keys;
 mod objects;
 mod remote;
+mod ssh;
 
 pub use address::Address;
 pub use credentials::Opened;
 pub use error::GitError;
+pub use keys::Signer;
 pub use objects::{Blob, Commit, Copy, Listed};
 pub use remote::{Pushed, Remote};
 

@@ -2,6 +2,7 @@
 use super::command::Run;
 use super::error::GitError;
 use super::is_id;
+use super::keys::Signer;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -106,11 +107,13 @@ impl Copy {
         Ok(contents)
     }
 
-    /// A commit on top of its parent in which some files are others, or gone.
+    /// A commit on top of its parent in which some files are others, or gone; signed, where there is
+    /// somebody to sign it.
     pub async fn commit(
         &self,
         commit: &Commit,
         changes: &BTreeMap<String, Option<Bytes>>,
+        signer: Option<&Signer>,
     ) -> Result<String, GitError> {
         let index = tempfile::Builder::new().prefix(".index-").tempdir_in(&self.folder);
         let index = index.map_err(GitError::Keep)?;
@@ -135,15 +138,22 @@ impl Copy {
         update.input = lines;
         update.checked().await?;
         let tree = id(with_index(&["write-tree"]).checked().await?)?;
-        self.commit_tree(&tree, commit).await
+        self.commit_tree(&tree, commit, signer).await
     }
 
-    async fn commit_tree(&self, tree: &str, commit: &Commit) -> Result<String, GitError> {
+    async fn commit_tree(
+        &self,
+        tree: &str,
+        commit: &Commit,
+        signer: Option<&Signer>,
+    ) -> Result<String, GitError> {
         let mut arguments = vec!["commit-tree", tree];
+        arguments.extend(signer.map(|_| "-S"));
         if let Some(parent) = &commit.parent {
             arguments.extend(["-p", parent]);
         }
         let mut run = self.run(&arguments);
+        run.settings = signer.map(Signer::settings).unwrap_or_default();
         let time = format!("{} +0000", commit.time);
         run.environment = vec![
             ("GIT_AUTHOR_NAME", commit.author.clone()),

@@ -1,10 +1,11 @@
 //! A repository elsewhere, and the copy of it here.
-use super::address::Address;
+use super::address::{Address, Transport};
 use super::command::Run;
 use super::credentials::Opened;
 use super::error::GitError;
 use super::is_id;
 use super::objects::Copy;
+use super::ssh;
 use std::path::{Path, PathBuf};
 
 /// Bytes of a copy above which it is thrown away and fetched anew: what nobody needs any more gathers in it.
@@ -62,7 +63,7 @@ impl Remote {
         let output = self.run(copy, &fetch(&self.address.url, &wanted)).output().await?;
         if !output.success {
             let absent = output.stderr.contains("couldn't find remote ref");
-            return if absent { Ok(None) } else { Err(GitError::failed("fetch", &output.stderr)) };
+            return if absent { Ok(None) } else { Err(self.failed("fetch", &output.stderr)) };
         }
         let found = Run::new(&copy.folder, &["rev-parse", "--verify", FETCHED]).checked().await?;
         let found = String::from_utf8_lossy(&found).trim().to_owned();
@@ -94,7 +95,15 @@ impl Remote {
             return Ok(Pushed::Overtaken);
         }
         let lines = stdout.lines().filter(|line| line.starts_with('!')).collect::<Vec<_>>();
-        Err(GitError::failed("push", &format!("{}\n{}", lines.join("\n"), output.stderr)))
+        Err(self.failed("push", &format!("{}\n{}", lines.join("\n"), output.stderr)))
+    }
+
+    fn failed(&self, what: &str, said: &str) -> GitError {
+        let of_ssh = match self.address.transport {
+            Transport::Ssh => ssh::problem(said, &self.address, self.opened.secret()),
+            Transport::Https | Transport::Http | Transport::File => None,
+        };
+        of_ssh.unwrap_or_else(|| GitError::failed(what, said))
     }
 }
 

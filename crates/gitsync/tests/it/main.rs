@@ -4,6 +4,8 @@ mod files;
 mod http;
 mod pull;
 mod rights;
+mod ssh;
+mod sshd;
 mod standing;
 mod support;
 mod trouble;

@@ -1,13 +1,15 @@
 //! From an assignment to what podman is asked to create.
-use super::super::StartRequest;
+use super::super::{StartRequest, StopRequest};
+use crate::assignments::INSTANCES;
 use crate::logs::CONTAINER_LOG;
 use crate::model::History;
+use crate::runtime::process::record::Stop;
 use crate::supervisor::{LOG_FILE_MAX_BYTES, LOG_FOLDER};
 use crate::volumes::Bind;
 use bollard::models::{ContainerCreateBody, HostConfig, HostConfigLogConfig, PortBinding, PortMap};
 use orrery_proto::apps::v1::{HostMount, Podman, PortMapping, ResourceAmounts};
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Where a container finds its files.
 const FILES_FOLDER: &str = "/run/orrery/files";
@@ -16,7 +18,10 @@ const FILES_FOLDER: &str = "/run/orrery/files";
 pub(super) const LABEL_INSTANCE: &str = "dev.orrery.instance";
 pub(super) const LABEL_HASH: &str = "dev.orrery.spec-hash";
 pub(super) const LABEL_HISTORY: &str = "dev.orrery.history";
-const LABEL_NODE: &str = "dev.orrery.node";
+pub(super) const LABEL_NODE: &str = "dev.orrery.node";
+pub(super) const LABEL_DATA_FOLDER: &str = "dev.orrery.data-folder";
+const LABEL_STOP: &str = "dev.orrery.stop";
+const LABEL_VOLUMES: &str = "dev.orrery.volumes";
 const LABEL_PROJECT: &str = "dev.orrery.project";
 const LABEL_WORKLOAD: &str = "dev.orrery.workload";
 
@@ -29,13 +34,14 @@ pub(super) fn name(id: &crate::model::InstanceId) -> String {
     format!("orrery-{id}")
 }
 
-/// Everything that podman has to know. `folder` is the folder of the instance.
+/// Everything that podman has to know. `data_dir` is the data folder of the agent.
 pub(super) fn body(
     request: &StartRequest,
     podman: &Podman,
     node: &str,
-    folder: &Path,
+    data_dir: &Path,
 ) -> ContainerCreateBody {
+    let folder = data_dir.join(INSTANCES).join(request.id.as_str());
     let texts = |texts: &[String]| (!texts.is_empty()).then(|| texts.to_vec());
     ContainerCreateBody {
         image: podman.image.clone(),
@@ -44,10 +50,10 @@ pub(super) fn body(
         env: Some(environment(request, podman, node)),
         working_dir: podman.working_directory.clone(),
         user: podman.user.clone(),
-        labels: Some(labels(request, node)),
+        labels: Some(labels(request, node, data_dir)),
         stop_signal: Some(request.stop.signal.name().to_owned()),
         exposed_ports: Some(podman.ports.iter().map(port_key).collect()),
-        host_config: Some(host_config(request, podman, folder)),
+        host_config: Some(host_config(request, podman, &folder)),
         ..ContainerCreateBody::default()
     }
 }
@@ -68,9 +74,13 @@ fn environment(request: &StartRequest, podman: &Podman, node: &str) -> Vec<Strin
     env
 }
 
-fn labels(request: &StartRequest, node: &str) -> HashMap<String, String> {
+fn labels(request: &StartRequest, node: &str, data_dir: &Path) -> HashMap<String, String> {
     let workload = request.spec.workload.clone().unwrap_or_default();
+    let places: Vec<&Path> = request.volumes.iter().map(|bind| bind.source.as_path()).collect();
     [
+        (LABEL_DATA_FOLDER, data_dir.to_string_lossy().into_owned()),
+        (LABEL_STOP, serde_json::to_string(&Stop::from(request.stop)).unwrap_or_default()),
+        (LABEL_VOLUMES, serde_json::to_string(&places).unwrap_or_default()),
         (LABEL_INSTANCE, request.id.as_str().to_owned()),
         (LABEL_HASH, request.hash.0.clone()),
         (LABEL_HISTORY, history_text(&request.history)),
@@ -90,6 +100,18 @@ fn history_text(history: &History) -> String {
 /// What was remembered when the container was made.
 pub(super) fn history(labels: &HashMap<String, String>) -> History {
     labels.get(LABEL_HISTORY).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+}
+
+/// How it was to be stopped when it was made.
+pub(super) fn stop(labels: &HashMap<String, String>) -> Option<StopRequest> {
+    let stop: Stop = serde_json::from_str(labels.get(LABEL_STOP)?).ok()?;
+    Some(stop.into())
+}
+
+/// Where the volumes are that it uses.
+pub(super) fn volumes(labels: &HashMap<String, String>) -> Vec<PathBuf> {
+    let places = labels.get(LABEL_VOLUMES).and_then(|text| serde_json::from_str(text).ok());
+    places.unwrap_or_default()
 }
 
 fn host_config(request: &StartRequest, podman: &Podman, folder: &Path) -> HostConfig {
@@ -164,7 +186,6 @@ fn binds(request: &StartRequest, mounts: &[HostMount]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::model::{InstanceId, SpecHash, StopSignal};
-    use crate::runtime::StopRequest;
     use orrery_proto::apps::v1::{File, Resources, WorkloadInstanceSpec};
     use std::time::Duration;
 
@@ -190,7 +211,7 @@ mod tests {
     }
 
     fn of(podman: &Podman, files: &[&str]) -> ContainerCreateBody {
-        body(&request(files), podman, "edge-1", Path::new("/data/i-1"))
+        body(&request(files), podman, "edge-1", Path::new("/data"))
     }
 
     #[test]
@@ -202,10 +223,13 @@ mod tests {
         assert_eq!((host.memory, host.nano_cpus), (Some(64 << 20), Some(500_000_000)));
         assert_eq!((host.pids_limit, host.binds), (Some(50), Some(vec!["/vol:/v:rw".into()])));
         let log = host.log_config.unwrap().config.unwrap();
-        assert_eq!(log["path"], "/data/i-1/log/container");
+        assert_eq!(log["path"], "/data/instances/i-1/log/container");
         let labels = body.labels.unwrap();
         assert_eq!((labels[LABEL_HASH].as_str(), history(&labels).restarts), ("h", 3));
         assert_eq!(history(&HashMap::new()), History::default());
+        assert_eq!((stop(&labels), stop(&HashMap::new())), (Some(request(&[]).stop), None));
+        assert_eq!(volumes(&labels), [PathBuf::from("/vol")]);
+        assert_eq!(labels[LABEL_DATA_FOLDER], "/data");
         assert_eq!(body.stop_signal.as_deref(), Some("SIGINT"));
     }
 

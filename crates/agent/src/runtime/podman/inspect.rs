@@ -9,7 +9,7 @@ use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
@@ -61,6 +61,13 @@ pub(super) struct Network {
     pub ip_address: Option<String>,
 }
 
+/// A container in a list.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct Listed {
+    labels: Option<HashMap<String, String>>,
+}
+
 /// What an error has to say.
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -73,22 +80,45 @@ pub(super) async fn container(
     socket: &Path,
     name: &str,
 ) -> Result<Option<Container>, RuntimeError> {
-    let said = |why: String| {
-        RuntimeError::Podman(format!("podman cannot say how its container is: {why}"))
-    };
-    match tokio::time::timeout(ANSWER_PATIENCE, get(socket, name)).await {
-        Ok(outcome) => outcome.map_err(said),
-        Err(_) => Err(said(format!("no answer within {} s", ANSWER_PATIENCE.as_secs()))),
+    let path = format!("/v1.41/containers/{name}/json");
+    ask(socket, &path).await.map_err(said("say how its container is"))
+}
+
+/// The labels of all containers that have these, running or not.
+pub(super) async fn labelled(
+    socket: &Path,
+    labels: &[(&str, &str)],
+) -> Result<Vec<HashMap<String, String>>, RuntimeError> {
+    let labels: Vec<String> =
+        labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let filters = serde_json::json!({ "label": labels }).to_string();
+    let filters: String = filters.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let path = format!("/v1.41/containers/json?all=true&filters={filters}");
+    let listed: Option<Vec<Listed>> =
+        ask(socket, &path).await.map_err(said("list its containers"))?;
+    Ok(listed.unwrap_or_default().into_iter().filter_map(|listed| listed.labels).collect())
+}
+
+fn said(doing: &'static str) -> impl FnOnce(String) -> RuntimeError {
+    move |why| RuntimeError::Podman(format!("podman cannot {doing}: {why}"))
+}
+
+/// Nothing when podman has no such thing.
+async fn ask<T: DeserializeOwned>(socket: &Path, path: &str) -> Result<Option<T>, String> {
+    let patience = ANSWER_PATIENCE.as_secs();
+    match tokio::time::timeout(ANSWER_PATIENCE, get(socket, path)).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(format!("no answer within {patience} s")),
     }
 }
 
-async fn get(socket: &Path, name: &str) -> Result<Option<Container>, String> {
+async fn get<T: DeserializeOwned>(socket: &Path, path: &str) -> Result<Option<T>, String> {
     let stream = UnixStream::connect(socket).await;
     let stream =
         stream.map_err(|error| format!("cannot connect to {}: {error}", socket.display()))?;
     let text = |error: hyper::Error| error.to_string();
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(text)?;
-    let request = Request::get(format!("/v1.41/containers/{name}/json"))
+    let request = Request::get(path)
         .header("host", "podman")
         .header("connection", "close")
         .body(Empty::<Bytes>::new())

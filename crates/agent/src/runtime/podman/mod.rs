@@ -16,16 +16,21 @@ mod inspect;
 mod owner;
 mod service;
 mod state;
+mod unrecorded;
 mod words;
+
+pub(crate) use unrecorded::recover;
 
 use super::exec::{ExecRequest, Executing};
 use super::{Runtime, RuntimeError, StartRequest, StopRequest};
+use crate::assignments::INSTANCES;
 use crate::config::{PodmanConfig, SupervisorCommand};
 use crate::disk::{self, Survive};
 use crate::model::{InstanceId, Run, RunState};
 use crate::procfs;
 use crate::runtime::process::spawn;
 use crate::supervisor::{LOG_FOLDER, deadline};
+use crate::volumes::Volumes;
 use bollard::Docker;
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, CreateImageOptionsBuilder, KillContainerOptionsBuilder,
@@ -41,7 +46,10 @@ use std::{io, path::PathBuf, process::Stdio, time::Duration};
 use tokio::time::{Instant, sleep};
 
 /// A note in the folder of an instance that it has, or may have, a container.
-const MARK: &str = "podman";
+pub(crate) const MARK: &str = "podman";
+
+/// What the note says of a container that runs without the agent having known of it.
+const FOUND: &[u8] = b"found";
 
 /// A note that the container with this id was asked to stop.
 const STOP_MARK: &str = "podman-stop";
@@ -52,7 +60,7 @@ const SETTLE_INTERVAL: Duration = Duration::from_millis(30);
 
 /// The podman runtime of one agent.
 pub struct PodmanRuntime {
-    instances: PathBuf,
+    data_dir: PathBuf,
     node: String,
     service: Service,
     /// Which also ends containers that do not stop when they are asked.
@@ -62,17 +70,17 @@ pub struct PodmanRuntime {
 impl PodmanRuntime {
     /// `run_dir` is where the socket goes when the agent has to start podman's service.
     pub fn new(
-        instances: PathBuf,
+        data_dir: PathBuf,
         node: String,
         config: PodmanConfig,
         run_dir: PathBuf,
         supervisor: SupervisorCommand,
     ) -> Self {
-        Self { instances, node, service: Service::new(config, run_dir), supervisor }
+        Self { data_dir, node, service: Service::new(config, run_dir), supervisor }
     }
 
     fn folder(&self, id: &InstanceId) -> PathBuf {
-        self.instances.join(id.as_str())
+        self.data_dir.join(INSTANCES).join(id.as_str())
     }
 
     /// Whether the instance has, or may have, a container.
@@ -92,7 +100,45 @@ impl PodmanRuntime {
         let asked = disk::read(&self.folder(id).join(STOP_MARK));
         let asked = asked.map_err(RuntimeError::io("read whether it was asked to stop"))?;
         let stopped = asked.as_deref() == Some(found.id.as_bytes());
-        Ok(state::glimpse(found, stopped))
+        match state::glimpse(found, stopped) {
+            Glimpse::Settled(run) if run.is_live() => self.known(id, found, run),
+            glimpse => Ok(glimpse),
+        }
+    }
+
+    /// Says of a live run whether the agent had forgotten it, and notes again which volumes it uses.
+    fn known(&self, id: &InstanceId, found: &Container, run: Run) -> Result<Glimpse, RuntimeError> {
+        let note = disk::read(&self.folder(id).join(MARK));
+        let note = note.map_err(RuntimeError::io("read whether it was found"))?;
+        if note.as_deref() != Some(FOUND) {
+            return Ok(Glimpse::Settled(run));
+        }
+        let places = found.config.labels.as_ref().map(container::volumes).unwrap_or_default();
+        let noted = Volumes::note_again(&self.data_dir, id, &places);
+        noted.map_err(RuntimeError::io("note the volumes that it uses"))?;
+        let warning = Some(unrecorded::FOUND.to_owned());
+        Ok(Glimpse::Settled(Run { warning, ..run }))
+    }
+
+    /// What there is of an instance that has no record of a container. It is refused when somebody else
+    /// made it; what runs of our own making is told; the rest makes room.
+    async fn forgotten(
+        &self,
+        podman: &Podman,
+        id: &InstanceId,
+        found: &Container,
+    ) -> Result<Option<Run>, RuntimeError> {
+        unrecorded::refuse_others(found, &self.node, &self.data_dir)?;
+        match state::glimpse(found, false) {
+            Glimpse::Settled(run) if run.is_live() => {
+                unrecorded::note(&self.folder(id))
+                    .map_err(RuntimeError::io("note what was found"))?;
+                self.settled(id).await
+            }
+            Glimpse::Settled(_) | Glimpse::Unsettled | Glimpse::NeverStarted => {
+                discard(podman, id).await.map(|()| None)
+            }
+        }
     }
 
     /// The last run, once podman has made up its mind.
@@ -135,7 +181,7 @@ impl PodmanRuntime {
             return Ok(Err(why));
         }
         let name = container::name(&request.id);
-        let body = container::body(request, spec, &self.node, &self.folder(&request.id));
+        let body = container::body(request, spec, &self.node, &self.data_dir);
         let options = CreateContainerOptionsBuilder::default().name(&name).build();
         let image = spec.image();
         match podman.create_container(Some(options), body).await {
@@ -247,10 +293,16 @@ impl Runtime for PodmanRuntime {
             return Err(RuntimeError::Unsupported);
         };
         let podman = self.service.client().await?;
-        self.prepare(&request.id).map_err(RuntimeError::io("prepare its folder"))?;
-        if self.look(&podman, &request.id).await?.is_some() {
-            discard(&podman, &request.id).await?;
+        match self.look(&podman, &request.id).await? {
+            Some(_) if self.has(&request.id) => discard(&podman, &request.id).await?,
+            Some(found) => {
+                if let Some(run) = self.forgotten(&podman, &request.id, &found).await? {
+                    return Ok(run);
+                }
+            }
+            None => {}
         }
+        self.prepare(&request.id).map_err(RuntimeError::io("prepare its folder"))?;
         match self.create_and_start(&podman, request, spec).await? {
             Ok(()) => match self.settled(&request.id).await? {
                 Some(run) => Ok(run),
@@ -263,6 +315,7 @@ impl Runtime for PodmanRuntime {
                 history: request.history,
                 state: RunState::StartFailed { message },
                 warning: None,
+                stop: None,
             }),
         }
     }

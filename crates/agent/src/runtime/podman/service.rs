@@ -82,7 +82,8 @@ impl Service {
         Ok(connected.insert(podman).clone())
     }
 
-    async fn find(&self) -> Option<Podman> {
+    /// A podman that answers without being started.
+    pub(super) async fn find(&self) -> Option<Podman> {
         for socket in self.config.sockets().into_iter().chain([self.own_socket()]) {
             if let Some(podman) = dial(&socket)
                 && answers(&podman).await

@@ -54,7 +54,13 @@ pub(super) fn address(found: &Container) -> IpAddr {
 
 fn settled(labels: &HashMap<String, String>, state: RunState) -> Glimpse {
     let hash = SpecHash(labels.get(LABEL_HASH).cloned().unwrap_or_default());
-    Glimpse::Settled(Run { hash, history: container::history(labels), state, warning: None })
+    Glimpse::Settled(Run {
+        hash,
+        history: container::history(labels),
+        state,
+        warning: None,
+        stop: container::stop(labels),
+    })
 }
 
 fn ended(state: &State, interrupted: bool) -> RunState {

@@ -20,6 +20,10 @@ pub(super) const INSTANCE: &str = "ORRERY_INSTANCE";
 /// Likewise for one run.
 pub(super) const RUN: &str = "ORRERY_RUN";
 
+/// The node and the data folder of the agent that started it.
+pub(super) const NODE: &str = "ORRERY_NODE";
+pub(super) const AGENT: &str = "ORRERY_AGENT";
+
 /// Everything the supervisor has to know about this run.
 pub(super) fn launch(request: &StartRequest, names: &NodeNames) -> Result<Launch, RuntimeError> {
     let Some(Runtime::Process(process)) = &request.spec.runtime else {
@@ -35,6 +39,7 @@ pub(super) fn launch(request: &StartRequest, names: &NodeNames) -> Result<Launch
     env.extend(
         own(request, &names.node, &run).map(|(name, value)| (name.to_owned(), value.to_owned())),
     );
+    env.insert(AGENT.to_owned(), names.data_dir.to_string_lossy().into_owned());
     if !names.server.is_empty() {
         env.insert("ORRERY_SERVER".to_owned(), names.server.clone());
     }
@@ -98,7 +103,7 @@ fn own<'a>(request: &'a StartRequest, node: &'a str, run: &'a str) -> [(&'static
         ("ORRERY_PROJECT", &request.project),
         ("ORRERY_WORKLOAD", request.spec.workload.as_deref().unwrap_or_default()),
         (INSTANCE, request.id.as_str()),
-        ("ORRERY_NODE", node),
+        (NODE, node),
         (RUN, run),
     ]
 }
@@ -134,7 +139,8 @@ mod tests {
     }
 
     fn names(node: &str) -> NodeNames {
-        NodeNames { node: node.into(), server: "http://127.0.0.1:7443".into() }
+        let data_dir = "/var/lib/orrery".into();
+        NodeNames { node: node.into(), server: "http://127.0.0.1:7443".into(), data_dir }
     }
 
     #[test]
@@ -159,6 +165,7 @@ mod tests {
             ("ORRERY_WORKLOAD", "web"),
             ("ORRERY_INSTANCE", "i-1"),
             ("ORRERY_NODE", "edge-1"),
+            ("ORRERY_AGENT", "/var/lib/orrery"),
             ("ORRERY_SERVER", "http://127.0.0.1:7443"),
         ];
         for (name, value) in expect {

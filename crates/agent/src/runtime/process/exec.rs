@@ -54,7 +54,9 @@ fn prepare(
     command: Vec<String>,
     terminal: bool,
 ) -> io::Result<(PathBuf, Vec<PathBuf>)> {
-    let missing = || io::Error::new(io::ErrorKind::NotFound, "it was never started");
+    let why = "what it was started with is not known any more, as after the loss of the agent's data \
+               folder; restart it";
+    let missing = || io::Error::new(io::ErrorKind::NotFound, why);
     let launch = folder.read_launch()?.ok_or_else(missing)?;
     let groups = cgroups::prepare(folder.name(), launch.group).join;
     let mut words = command.into_iter();

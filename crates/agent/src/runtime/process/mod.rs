@@ -24,9 +24,11 @@
 mod environment;
 mod exec;
 mod leftovers;
+mod mark;
 pub(crate) mod record;
 pub(crate) mod spawn;
 mod state;
+pub(crate) mod unrecorded;
 
 use super::exec::{ExecRequest, Executing};
 use super::{Runtime, RuntimeError, StartRequest, StopRequest};
@@ -42,6 +44,8 @@ pub(crate) struct NodeNames {
     pub(crate) node: String,
     /// Where the agent's server is; empty where nobody said.
     pub(crate) server: String,
+    /// The data folder of the agent, an absolute path.
+    pub(crate) data_dir: PathBuf,
 }
 
 /// The process runtime of one agent.
@@ -84,7 +88,8 @@ impl Runtime for ProcessRuntime {
         let folder = self.folder(&request.id);
         let launch = environment::launch(request, &self.names)?;
         let launched = launch.run.clone();
-        let started = spawn::spawn(folder.clone(), launch, self.supervisor.clone()).await?;
+        let started =
+            spawn::spawn(folder.clone(), launch, self.supervisor.clone(), &self.names.node).await?;
         let found = self.inspect(&request.id).await?;
         let run = match found {
             Some(run) if state::is_of(folder.clone(), launched).await? => run,
@@ -153,7 +158,13 @@ async fn silent(request: &StartRequest, folder: Folder) -> Result<Run, RuntimeEr
     let said = said.lines().next().unwrap_or("it left no message");
     let message = format!("its supervisor ended without starting it: {said}");
     let state = RunState::StartFailed { message };
-    Ok(Run { hash: request.hash.clone(), history: request.history, state, warning: None })
+    Ok(Run {
+        hash: request.hash.clone(),
+        history: request.history,
+        state,
+        warning: None,
+        stop: None,
+    })
 }
 
 /// Runs what may block on the disk away from the tasks that must not.

@@ -97,6 +97,9 @@ pub(crate) struct Record {
     /// What it runs without, although it was asked for.
     #[serde(default)]
     pub warning: Option<String>,
+    /// How its supervisor was told to stop it; absent from records of earlier versions.
+    #[serde(default)]
+    pub stop: Option<Stop>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -161,6 +164,12 @@ impl From<StopRequest> for Stop {
     }
 }
 
+impl From<Stop> for StopRequest {
+    fn from(stop: Stop) -> Self {
+        Self { signal: stop.signal, grace: stop.grace() }
+    }
+}
+
 impl Request {
     pub(crate) fn new(run: String, stop: StopRequest) -> Self {
         Self { version: VERSION, run, stop: stop.into() }
@@ -178,6 +187,7 @@ impl Record {
             supervisor,
             phase: Phase::Starting,
             warning: None,
+            stop: Some(launch.stop),
         }
     }
 }

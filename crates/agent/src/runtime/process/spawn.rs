@@ -1,6 +1,7 @@
 //! Starting a supervisor, and noticing its end.
 use super::super::RuntimeError;
 use super::blocking;
+use super::mark::{self, Mark};
 use super::record::{Folder, Launch};
 use crate::config::SupervisorCommand;
 use crate::{disk, lock};
@@ -44,9 +45,11 @@ pub(super) async fn spawn(
     folder: Folder,
     launch: Launch,
     command: SupervisorCommand,
+    node: &str,
 ) -> Result<Spawned, RuntimeError> {
+    let mark = Mark::of(&launch, node, folder.name()).text();
     let doing = format!("start the supervisor {}", command.program.display());
-    let spawned = blocking(&doing, move || start(&folder, &launch, &command)).await?;
+    let spawned = blocking(&doing, move || start(&folder, &launch, &command, &mark)).await?;
     let (handle, answers) = spawned.ok_or(RuntimeError::StillThere)?;
     let trouble = RuntimeError::io("hear from the supervisor");
     let mut answers = pipe::Receiver::from_owned_fd(answers).map_err(trouble)?;
@@ -66,6 +69,7 @@ fn start(
     folder: &Folder,
     launch: &Launch,
     command: &SupervisorCommand,
+    mark: &str,
 ) -> io::Result<Option<(OwnedFd, OwnedFd)>> {
     disk::make_folder(&folder.work())?;
     disk::make_folder(&folder.logs())?;
@@ -75,6 +79,7 @@ fn start(
         .args(&command.args)
         .arg(folder.path())
         .env_clear()
+        .env(mark::VARIABLE, mark)
         .current_dir(folder.path())
         .stdin(lock)
         .stdout(Stdio::piped())

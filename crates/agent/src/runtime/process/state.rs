@@ -1,5 +1,5 @@
 //! From the files of an instance to the truth about its last run.
-use super::super::RuntimeError;
+use super::super::{RuntimeError, StopRequest};
 use super::record::{Folder, Phase, Record};
 use super::{blocking, leftovers, spawn};
 use crate::model::{InstanceId, Run, RunState};
@@ -120,7 +120,8 @@ fn judge(record: Record, supervised: bool) -> io::Result<Glimpse> {
 }
 
 fn run(record: Record, state: RunState) -> Run {
-    Run { hash: record.hash, history: record.history, state, warning: record.warning }
+    let stop = record.stop.map(StopRequest::from);
+    Run { hash: record.hash, history: record.history, state, warning: record.warning, stop }
 }
 
 /// Ends what the supervisor cannot end any more, and says what is known.
@@ -150,7 +151,7 @@ async fn broken(why: String, id: &InstanceId) -> Result<Run, RuntimeError> {
     leftovers::end_instance(id).await?;
     let state = RunState::Unknown { message: why };
     let hash = crate::model::SpecHash(String::new());
-    Ok(Run { hash, history: crate::model::History::default(), state, warning: None })
+    Ok(Run { hash, history: crate::model::History::default(), state, warning: None, stop: None })
 }
 
 #[cfg(test)]

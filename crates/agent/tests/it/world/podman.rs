@@ -74,12 +74,18 @@ impl Box1 {
 
     /// An agent in this process that starts podman's service itself.
     pub async fn agent(&self) -> (super::Agent, Server) {
+        self.agent_in(self.world.run_dir()).await
+    }
+
+    /// The same with its socket in this folder.
+    pub async fn agent_in(&self, run_dir: PathBuf) -> (super::Agent, Server) {
         let env = self.env();
         let nobody = self.world.path().join("nobody.sock");
         self.world
             .agent_with(|config| {
                 config.podman.env = env.into();
                 config.podman.socket = Some(nobody);
+                config.run_dir = run_dir;
             })
             .await
     }
