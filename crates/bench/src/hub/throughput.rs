@@ -20,7 +20,7 @@ const TIME: Duration = Duration::from_secs(5);
 /// The size of a small resource.
 const PAYLOAD: usize = 400;
 /// Makes the request of a name, a size and a version.
-type Payload = fn(&str, usize, usize) -> ApplyRequest;
+pub type Payload = fn(&str, usize, usize) -> ApplyRequest;
 
 /// Objects that the writers change in turn.
 const OBJECTS: usize = 256;
@@ -42,8 +42,7 @@ pub async fn measure(folder: &Path) -> anyhow::Result<()> {
     let mut table = Table::new(&COLUMNS);
     let server = Server::start(&folder.join("ours")).await?;
     let (peer, address) = etcd::start(folder).await?;
-    let project = typed_resource(PROJECT, 0, 0).encode_to_vec();
-    checked(&server.method("Apply"), project).await?;
+    make_project(&server).await?;
     for clients in [1, 64] {
         let theirs = measured(&peer, etcd_writes(&address, clients, TIME)).await?;
         let bodies: [(&str, Payload); 5] = [
@@ -68,6 +67,12 @@ pub async fn measure(folder: &Path) -> anyhow::Result<()> {
     }
     table.print();
     Ok(())
+}
+
+/// The project that Workloads are written in.
+pub async fn make_project(server: &Server) -> anyhow::Result<()> {
+    let project = typed_resource(PROJECT, 0, 0).encode_to_vec();
+    checked(&server.method("Apply"), project).await
 }
 
 /// What happened, and the CPU time that the process spent on each request.

@@ -1,9 +1,9 @@
 //! Applies of many clients by several builds in turns, each on a server of its own: machines change their speed
 //! between minutes, and a server may between its first second and its last.
-use crate::throughput::{etcd_writes, measured, writes};
+use crate::throughput::{Payload, etcd_writes, make_project, measured, writes};
 use orrery_bench::load::Outcome;
 use orrery_bench::process::{Process, orrery, rest};
-use orrery_bench::resources::typed_resource;
+use orrery_bench::resources::{declared_workload, other_workload, resource, typed_resource};
 use orrery_bench::server::Server;
 use orrery_bench::{etcd, table::Table};
 use std::path::{Path, PathBuf};
@@ -13,11 +13,26 @@ const CLIENTS: usize = 64;
 const TIME: Duration = Duration::from_millis(500);
 const TURNS: usize = 30;
 
+/// What is applied.
+const WORKS: [(&str, Payload); 4] = [
+    ("a Project", typed_resource),
+    ("a Project, JSON", resource),
+    ("a Workload by a manager, JSON", declared_workload),
+    ("another spec of one by a manager, JSON", other_workload),
+];
+
 /// Somebody who takes turns.
 struct Competitor {
     name: String,
-    server: Option<Server>,
+    /// Nothing of etcd, which has puts.
+    applies: Option<(Server, Payload)>,
     turns: Vec<Turn>,
+}
+
+impl Competitor {
+    fn new(name: String, applies: Option<(Server, Payload)>) -> Self {
+        Self { name, applies, turns: Vec::new() }
+    }
 }
 
 /// How one turn went; the times are for each apply, of all processors together.
@@ -31,22 +46,26 @@ struct Turn {
 pub async fn measure(folder: &Path, programs: &[String]) -> anyhow::Result<()> {
     println!("## Durable writes of {CLIENTS} clients in {TURNS} turns of {TIME:?}\n");
     let (peer, address) = etcd::start(folder).await?;
-    let mut all = vec![Competitor { name: "etcd".to_owned(), server: None, turns: Vec::new() }];
+    let mut all = vec![Competitor::new("etcd: puts".to_owned(), None)];
     let mut programs: Vec<PathBuf> = programs.iter().map(PathBuf::from).collect();
     if programs.is_empty() {
         programs.push(orrery()?);
     }
-    for (at, program) in programs.iter().enumerate() {
-        let data = folder.join(format!("ours-{at}"));
-        let server = Some(Server::start_program(program, &data).await?);
-        all.push(Competitor { name: program.display().to_string(), server, turns: Vec::new() });
+    for program in &programs {
+        for (work, payload) in WORKS {
+            let data = folder.join(format!("ours-{}", all.len()));
+            let server = Server::start_program(program, &data).await?;
+            make_project(&server).await?;
+            let name = format!("{}: {work}", program.display());
+            all.push(Competitor::new(name, Some((server, payload))));
+        }
     }
     for _ in 0..TURNS {
         for one in &mut all {
-            let turn = match &one.server {
+            let turn = match &one.applies {
                 None => turn(&peer, etcd_writes(&address, CLIENTS, TIME)).await?,
-                Some(server) => {
-                    turn(&server.process, writes(server, CLIENTS, typed_resource, TIME)).await?
+                Some((server, payload)) => {
+                    turn(&server.process, writes(server, CLIENTS, *payload, TIME)).await?
                 }
             };
             one.turns.push(turn);
