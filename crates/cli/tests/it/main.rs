@@ -28,6 +28,7 @@ mod reachability;
 mod readme;
 mod reference;
 mod replicas;
+mod rest_exec;
 mod secrets;
 mod soak;
 mod storage;
