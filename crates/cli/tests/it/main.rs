@@ -7,6 +7,7 @@ mod ceph;
 mod changes;
 mod chaos;
 mod clusters;
+mod console;
 mod dependencies;
 mod exec;
 mod git;
