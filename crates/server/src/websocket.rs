@@ -42,13 +42,18 @@ fn words(headers: &HeaderMap, name: header::HeaderName) -> impl Iterator<Item = 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadToken;
 
+/// Whether an offered protocol is a token, good or not.
+pub fn is_token(protocol: &str) -> bool {
+    protocol.starts_with(BEARER)
+}
+
 /// Takes the token out of the protocols of a request for a WebSocket.
 pub fn take_token<B>(request: &mut Request<B>) -> Result<Option<String>, BadToken> {
     if !is_asked(request) {
         return Ok(None);
     }
     let (tokens, others): (Vec<&str>, Vec<&str>) =
-        offered(request.headers()).partition(|protocol| protocol.starts_with(BEARER));
+        offered(request.headers()).partition(|protocol| is_token(protocol));
     let token = match tokens.as_slice() {
         [] => return Ok(None),
         [token] => decoded(&token[BEARER.len()..]),

@@ -334,3 +334,22 @@ async fn who_may_not_is_told_so_before_anything_runs() {
         assert_eq!(said, code, "{method}: {status}");
     }
 }
+
+/// A browser shows its certificate for any page; what is only read, a page of others does not get to see.
+#[tokio::test]
+async fn pages_of_others_change_nothing_with_a_certificate() {
+    let world = world().await;
+    world.project("demo").await;
+    let admin = certificate(&world, Role::User, "root", Some(ADMINS));
+    let path = EXEC.trim_end_matches("/web/exec");
+    let own: &[_] = &[("origin", "https://x"), ("sec-fetch-site", "same-origin")];
+    let cross: &[_] = &[("sec-fetch-site", "cross-site")];
+    let evil: &[_] = &[("origin", "https://evil.example")];
+    let cases =
+        [("POST", evil, 403), ("POST", cross, 403), ("POST", own, 422), ("GET", cross, 200)];
+    for (method, headers, code) in cases {
+        let body = r#"{"metadata":{"name":"web"}}"#;
+        let (said, status) = crate::wire::ask(&world, &admin, method, path, headers, body).await;
+        assert_eq!(said, code, "{method} {headers:?}: {status}");
+    }
+}
