@@ -142,6 +142,10 @@ impl Kind {
     pub fn has_artifacts(&self) -> bool {
         self.rules.artifacts
     }
+    /// Whether copies of an object run somewhere: they write a log, and commands run beside them.
+    pub fn runs(&self) -> bool {
+        self.rules.runs
+    }
     /// Which fields say how many copies there should be and are, for kinds that can be scaled.
     pub fn scale(&self) -> Option<&Scale> {
         self.rules.scale.as_ref()

@@ -120,6 +120,26 @@ export async function follow(path, selectors, { table, signal, told, state }) {
   }
 }
 
+/** A text as it comes, piece by piece. */
+export async function* text(path, signal) {
+  const answer = await send(path, { accept: "text/plain", signal });
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  // That there is an answer is told before there is any text.
+  for (let piece = { value: "", done: false }; !piece.done; piece = await reader.read()) yield piece.value;
+}
+
+/** A socket with the channels of a command. A page cannot set headers on it, so the token is among the protocols. */
+export function socket(path) {
+  const protocols = ["v5.channel.k8s.io"];
+  if (token.get()) {
+    const encoded = btoa(token.get()).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+    protocols.push(`base64url.bearer.authorization.k8s.io.${encoded}`);
+  }
+  const made = new WebSocket(location.origin.replace(/^http/, "ws") + path, protocols);
+  made.binaryType = "arraybuffer";
+  return made;
+}
+
 /** The documents of a stream, one a line. */
 async function* lines(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();

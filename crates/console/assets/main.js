@@ -3,13 +3,16 @@
 //   #/                                                     what there is
 //   #/apis/GROUP/VERSION[/namespaces/PROJECT]/PLURAL       the objects of a kind;  ?new  makes one
 //   #/apis/.../PLURAL/NAME                                 one of them;  ?edit  changes it
+//   #/apis/.../PLURAL/NAME?log&copy=COPY                   what its copies write;  ?exec  runs commands beside one
 
 import { Refusal, discover, get, pathOf, token } from "./api.js";
 import { el, fill, problem } from "./dom.js";
 import { edit } from "./edit.js";
 import { list } from "./list.js";
+import { logs } from "./logs.js";
 import { show } from "./object.js";
 import { overview } from "./overview.js";
+import { terminal } from "./terminal.js";
 
 const view = document.getElementById("view");
 const nav = document.getElementById("kinds");
@@ -37,7 +40,8 @@ export function parse(hash) {
   if (parts[0] !== "apis" || parts.length < 4) return { project: new URLSearchParams(query).get("project") ?? "" };
   const [, group, version, ...rest] = parts;
   const project = rest[0] === "namespaces" && rest.length > 2 ? rest.splice(0, 2)[1] : "";
-  return { group, version, project, plural: rest[0], name: rest[1], action: query };
+  const copy = new URLSearchParams(query).get("copy") ?? "";
+  return { group, version, project, plural: rest[0], name: rest[1], action: query.split("&")[0], copy };
 }
 
 async function go() {
@@ -51,12 +55,14 @@ async function go() {
   const state = (words) => {
     if (!signal.aborted) connection.textContent = words;
   };
-  const here = { kind, kinds, projects, project: at.project, name: at.name, signal, state };
+  const here = { kind, kinds, projects, project: at.project, name: at.name, copy: at.copy, signal, state };
   document.title = [at.name, kind?.kind, "Orrery"].filter(Boolean).join(" · ");
   try {
     if (!at.plural) await overview(view, here);
     else if (!kind) fill(view, problem(new Error(`This server has no kind ${at.plural} in ${at.group}.`)));
     else if (at.action === "new" || at.action === "edit") await edit(view, here, (made) => visit(kind, made));
+    else if (at.action === "log" && kind.subresources.includes("log")) await logs(view, here);
+    else if (at.action === "exec" && kind.subresources.includes("exec")) await terminal(view, here);
     else if (at.name) await show(view, here);
     else await list(view, here);
   } catch (error) {

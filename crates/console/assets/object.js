@@ -1,12 +1,11 @@
 // One object: how it is, what was asked for, what happened to it.
 
 import { follow, getYaml, pathOf, remove, schemaOf } from "./api.js";
+import { PARTS } from "./copies.js";
 import { badge, el, fill, problem, since } from "./dom.js";
 import { embedded } from "./list.js";
 import { below, isSecret } from "./schema.js";
 
-/** Objects of another kind that belong to one of this kind, and the field that says so. */
-const PARTS = { Workload: { kind: "WorkloadInstance", field: "spec.workload", title: "Copies" } };
 /** Fields of a status that are shown on their own. */
 const NOT_LISTED = new Set(["conditions", "state", "reason", "message", "observedGeneration"]);
 
@@ -28,18 +27,22 @@ class Page {
     this.body = el("div");
     this.parts = el("div");
     this.happened = el("div");
+    this.beside = el("span", { className: "actions beside" });
   }
 
   element() {
     const can = (verb) => this.kind.verbs.includes(verb);
     const change = el("a", { className: "button", href: `#${this.path}?edit` }, "Change");
     const away = el("button", { type: "button", className: "danger", onclick: () => this.confirm() }, "Delete");
+    const has = (part) => this.kind.subresources.includes(part);
+    const logs = el("a", { className: "button", href: `#${this.path}?log` }, "Logs");
+    const run = el("a", { className: "button", href: `#${this.path}?exec` }, "Terminal");
     const back = el("a", { href: `#${pathOf(this.kind, this.project)}` }, this.kind.kind);
     const where = this.kind.inProjects ? [this.project, " / "] : [];
     this.question = el("dialog");
     return el("article", {},
       el("p", { className: "quiet" }, back, " / ", where),
-      el("div", { className: "title" }, el("h1", {}, this.name), can("update") ? change : null, can("delete") ? away : null),
+      el("div", { className: "title" }, el("h1", {}, this.name), has("log") ? logs : null, has("exec") ? run : null, this.beside, can("update") ? change : null, can("delete") ? away : null),
       this.trouble, this.top, this.parts, this.happened, this.body, this.question,
     );
   }
@@ -61,11 +64,25 @@ class Page {
       return;
     }
     const { metadata, status = {}, apiVersion, kind, ...asked } = this.object;
+    fill(this.beside, this.ofWhole());
     fill(this.top, this.summary(metadata, status), conditions(status.conditions ?? []));
     const shown = (name, value) => tree(value, (given, part) => below(this.definitions, given, part), below(this.definitions, this.schema, name));
     fill(this.body, section("Status", shown("status", without(status, NOT_LISTED))),
       ...Object.entries(asked).map(([name, value]) => section(name === "spec" ? "Asked for" : name, shown(name, value))),
       this.about(metadata), this.document());
+  }
+
+  /** What can be done beside one copy is found at what it is a copy of. */
+  ofWhole() {
+    const [whole, part] = Object.entries(PARTS).find(([, part]) => part.kind === this.kind.kind) ?? [];
+    const kind = whole && this.kinds.find((known) => known.kind === whole);
+    if (!kind) return [];
+    const name = part.field.split(".").reduce((value, key) => value?.[key], this.object);
+    const link = (action, words) => {
+      const href = `#${pathOf(kind, this.project, name)}?${action}&copy=${encodeURIComponent(this.name)}`;
+      return kind.subresources.includes(action) ? el("a", { className: "button", href }, words) : null;
+    };
+    return [link("log", "Logs"), link("exec", "Terminal")];
   }
 
   summary(metadata, status) {

@@ -36,19 +36,23 @@ macro_rules! assets {
 }
 
 /// Every file of the console: its name, what it is, and what is in it.
-const ASSETS: [(&str, HeaderValue, &str); 13] = assets![
+const ASSETS: [(&str, HeaderValue, &str); 17] = assets![
     "index.html" HTML,
     "console.css" STYLE,
     "icon.svg" IMAGE,
     "api.js" SCRIPT,
+    "copies.js" SCRIPT,
     "dom.js" SCRIPT,
     "edit.js" SCRIPT,
     "form.js" SCRIPT,
     "list.js" SCRIPT,
+    "logs.js" SCRIPT,
     "main.js" SCRIPT,
     "object.js" SCRIPT,
     "overview.js" SCRIPT,
     "schema.js" SCRIPT,
+    "terminal.js" SCRIPT,
+    "vt.js" SCRIPT,
     "yaml.js" SCRIPT,
 ];
 

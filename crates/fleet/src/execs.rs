@@ -40,17 +40,26 @@ fn choose(
     instance: &str,
     copies: Vec<WorkloadInstance>,
 ) -> Result<WorkloadInstance, String> {
-    let called =
-        |copy: &WorkloadInstance| copy.metadata.as_ref().is_some_and(|meta| meta.name == instance);
     if !instance.is_empty() {
-        let mut copies = copies.into_iter();
-        return copies.find(called).ok_or_else(|| format!("{name} has no copy {instance:?}"));
+        return called(name, instance, copies);
     }
     let runs = |copy: &WorkloadInstance| {
         copy.status.as_ref().is_some_and(|status| status.state == "Running")
     };
     let at = copies.iter().position(runs).unwrap_or(0);
     copies.into_iter().nth(at).ok_or_else(|| format!("{name} has no copies"))
+}
+
+/// The copy of that name.
+pub(crate) fn called(
+    name: &ObjectName,
+    instance: &str,
+    copies: Vec<WorkloadInstance>,
+) -> Result<WorkloadInstance, String> {
+    let is = |copy: &WorkloadInstance| {
+        copy.metadata.as_ref().is_some_and(|metadata| metadata.name == instance)
+    };
+    copies.into_iter().find(is).ok_or_else(|| format!("{name} has no copy {instance:?}"))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What people ask for when they ask for logs: a copy, or all copies of a workload.
 use crate::agents::logs::{LogOptions, Output};
+use crate::execs::called;
 use crate::fleet::Fleet;
 use crate::where_is::Whereabouts;
 use futures::stream::{self, BoxStream, StreamExt};
@@ -18,10 +19,14 @@ impl Fleet {
         request: LogsRequest,
     ) -> Result<BoxStream<'static, LogsResponse>, Error> {
         let name = ObjectName::new(&request.project, &request.name);
-        let instances = self.named(&name).await?;
+        let mut instances = self.named(&name).await?;
+        if !request.instance.is_empty() {
+            let copy = called(&name, &request.instance, instances).map_err(Error::BadRequest)?;
+            instances = vec![copy];
+        }
         if COPIES_MAX < instances.len() {
             let count = instances.len();
-            let message = format!("{name} has {count} copies; name one workloadinstance of them");
+            let message = format!("{name} has {count} copies; name one of them");
             return Err(Error::BadRequest(message));
         }
         let copies = u32::try_from(instances.len()).unwrap_or(u32::MAX);

@@ -8,6 +8,11 @@
 //! ```
 //! The last is asked of ports on loopback only: beyond it a server has names that nobody told it. Calls of
 //! gRPC may go to any name: no browser makes them without being allowed to, which it never is here.
+//!
+//! On an encrypted port a browser shows its certificate for any page, too, and opens WebSockets for any page: the first
+//! two are asked there of WebSockets, and of requests with a certificate that are made to change something. What is
+//! only read, no other page gets to see, and a link may lead to the console.
+use crate::websocket;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Request, header};
 use std::net::IpAddr;
@@ -15,6 +20,7 @@ use std::sync::Arc;
 
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 const LOCALHOST: &str = "localhost";
+const SECURE: &str = "https://";
 
 /// What is asked of requests on a plain port. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,16 +45,37 @@ impl Browsers {
     /// Why a request is refused, if it is; `grpc` says whether it is a call of gRPC.
     pub fn refuses<B>(&self, request: &Request<B>, grpc: bool) -> Option<String> {
         let headers = request.headers();
-        let host = || {
-            let authority = || request.uri().authority().map(Authority::as_str);
-            text(headers, header::HOST.as_str()).or_else(authority)
-        };
+        let host = || host_of(request);
         let why = site(headers).or_else(|| origin(headers, host)).or_else(|| {
             let names = self.names.as_deref().filter(|_| !grpc)?;
             unknown_host(names, host()?)
         })?;
         Some(format!("{why}; a port without certificates trusts everybody who reaches it"))
     }
+}
+
+/// The same on an encrypted port; `proven` says whether a certificate came with the connection.
+pub fn refuses_encrypted<B>(request: &Request<B>, proven: bool) -> Option<String> {
+    let changes = proven && !request.method().is_safe();
+    if !changes && !websocket::is_asked(request) {
+        return None;
+    }
+    let headers = request.headers();
+    let insecure = || {
+        // What was not encrypted may be anybody's, whatever its name is.
+        let origin = text(headers, header::ORIGIN.as_str())?;
+        (!origin.starts_with(SECURE)).then(|| {
+            format!("a web page of {origin:?} made a browser ask: serve the page from this address")
+        })
+    };
+    let host = || host_of(request);
+    let why = site(headers).or_else(insecure).or_else(|| origin(headers, host))?;
+    Some(format!("{why}; who is known by the connection is known to every page of their browser"))
+}
+
+fn host_of<B>(request: &Request<B>) -> Option<&str> {
+    let authority = || request.uri().authority().map(Authority::as_str);
+    text(request.headers(), header::HOST.as_str()).or_else(authority)
 }
 
 /// Whether a request is a call of gRPC.
@@ -103,6 +130,7 @@ fn unknown_host(names: &[String], host: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::http::Method;
 
     fn refuses(browsers: &Browsers, headers: &[(&str, &str)]) -> bool {
         let mut request = Request::builder().uri("/apis");
@@ -111,6 +139,42 @@ mod tests {
         }
         let request = request.body(()).expect("a request");
         browsers.refuses(&request, is_grpc(request.headers())).is_some()
+    }
+
+    #[track_caller]
+    fn check_encrypted(headers: &[(&str, &str)], with_certificate: bool, with_token: bool) {
+        let socket = headers.iter().any(|(name, _)| *name == "upgrade");
+        let method = if socket { Method::GET } else { Method::POST };
+        let request = Request::builder().method(method).uri("/apis").header("host", "hub.example");
+        let request =
+            headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let request = request.body(()).expect("a request");
+        let refused = |proven| refuses_encrypted(&request, proven).is_some();
+        assert_eq!((refused(true), refused(false)), (with_certificate, with_token), "{headers:?}");
+    }
+
+    #[test]
+    fn pages_of_others_do_not_use_what_a_browser_is_known_by() {
+        let socket = [("connection", "Upgrade"), ("upgrade", "websocket")];
+        let opened = |more: (&'static str, &'static str)| [socket[0], socket[1], more];
+        check_encrypted(&[], false, false);
+        check_encrypted(&socket, false, false);
+        for own in ["https://hub.example", "https://hub.example:443"] {
+            check_encrypted(&[("origin", own)], false, false);
+            check_encrypted(&opened(("origin", own)), false, false);
+        }
+        for foreign in
+            ["https://evil.example", "null", "http://hub.example", "https://hub.example:1"]
+        {
+            check_encrypted(&[("origin", foreign)], true, false);
+            check_encrypted(&opened(("origin", foreign)), true, true);
+        }
+        check_encrypted(&[("sec-fetch-site", "cross-site")], true, false);
+        check_encrypted(&opened(("sec-fetch-site", "same-site")), true, true);
+        check_encrypted(&opened(("sec-fetch-site", "same-origin")), false, false);
+        let link = Request::get("/console/").header("sec-fetch-site", "cross-site");
+        let link = link.body(()).expect("a request");
+        assert_eq!(refuses_encrypted(&link, true), None, "a page may lead to the console");
     }
 
     #[track_caller]

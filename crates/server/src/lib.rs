@@ -44,6 +44,7 @@ mod side;
 mod stalled;
 mod storage;
 mod upstream;
+mod websocket;
 
 #[cfg(feature = "fuzzing")]
 pub use rest::fuzzing;

@@ -43,12 +43,22 @@ use orrery_store::{Engine, Store};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// Where peers are taken in.
 #[derive(Clone)]
 pub struct Connections {
     pub agents: AgentConnections,
     pub commanders: CommanderConnections,
+}
+
+impl Connections {
+    /// Ends when every connection has ended.
+    async fn drained(&self) {
+        self.agents.drained().await;
+        self.commanders.drained().await;
+    }
 }
 
 /// A server that is ready to serve.
@@ -221,16 +231,18 @@ impl Server {
         let commands = Commands::new(entered, engine, fleet.clone(), rotation, figures);
         let commands = Arc::new(commands);
         let commanders = CommanderConnections::new(commands, stop.clone());
-        let connections = Connections { agents: agents.clone(), commanders: commanders.clone() };
+        let connections = Connections { agents, commanders };
         let identity = IdentityService::server(&self.hub, self.identities, access.clone())?;
-        self.metrics.of_peers(&fleet, &commanders);
+        self.metrics.of_peers(&fleet, &connections.commanders);
         let hub = HubService::server(front.clone());
-        let router = routes::all(front, &self.hub, &connections, fleet, (&mesh, &stop));
+        let router = routes::all(front, &self.hub, &connections, fleet.clone(), (&mesh, &stop));
         let router = router.merge(routes::joining(identity));
         let connects = axum::middleware::from_fn_with_state(gate.clone(), gate::connects);
         let router = router.layer(connects);
         let entered = gate.clone();
-        let rest = rest::router(self.hub, access.clone(), entered, self.metrics, stop.clone())?;
+        let (figures, execs) = (self.metrics, TaskTracker::new());
+        let running = (fleet, execs.clone());
+        let rest = rest::router(self.hub, access.clone(), entered, figures, running, stop.clone())?;
         let router = router.reset_fallback().merge(rest).merge(orrery_console::router());
         let router = router.fallback(rest::unknown);
         let proven = (access.clone(), gate.clone());
@@ -238,14 +250,9 @@ impl Server {
         let services = Services::new(router.layer(check), hub, access.clone(), gate, self.browsers);
         let listener = self.listener.guarded(access);
         let (store, engine, threads) = (self.store, self.engine, self.threads);
-        tasks.spawn("listener", OnEnd::StopAll, async move {
-            let threads = Threads::start(threads)?;
-            listener.serve(services, &threads, stop).await;
-            agents.drained().await;
-            commanders.drained().await;
-            threads.end().await;
-            std::io::Result::Ok(())
-        });
+        let taken_in = (connections.clone(), execs);
+        let serving = serve(listener, services, threads, taken_in, stop);
+        tasks.spawn("listener", OnEnd::StopAll, serving);
         tasks.finally(async move {
             store.stop().await;
             engine.close().await;
@@ -273,6 +280,23 @@ impl Server {
             tasks.spawn("audit-log", OnEnd::StopAll, writing.run(stop));
         }
     }
+}
+
+/// Serves until it is told to stop, and until everything that was begun has ended.
+async fn serve(
+    listener: Listener,
+    services: Services,
+    threads: ConnectionThreads,
+    (connections, execs): (Connections, TaskTracker),
+    stop: CancellationToken,
+) -> std::io::Result<()> {
+    let threads = Threads::start(threads)?;
+    listener.serve(services, &threads, stop).await;
+    connections.drained().await;
+    execs.close();
+    execs.wait().await;
+    threads.end().await;
+    Ok(())
 }
 
 /// What resources must be like beyond what their definitions say.

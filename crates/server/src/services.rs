@@ -1,5 +1,5 @@
 //! What a listener serves: everything by the router, and the calls that programs make most on a shorter way.
-use crate::browsers::{Browsers, is_grpc};
+use crate::browsers::{self, Browsers, is_grpc};
 use crate::connection::aside;
 use crate::gate::Gate;
 use crate::grpc::hub::{HubService, coded_answer};
@@ -59,9 +59,11 @@ impl Services {
     async fn call(self, mut request: Request<Incoming>, peer: Arc<Peer>) -> Response<Answer> {
         request.extensions_mut().insert(Peer::clone(&peer));
         let grpc = is_grpc(request.headers());
-        if !peer.encrypted
-            && let Some(why) = self.browsers.refuses(&request, grpc)
-        {
+        let refusal = match peer.encrypted {
+            false => self.browsers.refuses(&request, grpc),
+            true => browsers::refuses_encrypted(&request, peer.identity.is_some()),
+        };
+        if let Some(why) = refusal {
             self.hub.gate.refused(&request, StatusCode::FORBIDDEN, &why);
             return forbidden(&request, why).map(Either::Right);
         }

@@ -43,7 +43,7 @@ pub enum Absent {
 const GUESTS: &str = "(package(orrery-cli) and test(/^qemu::/)) or (package(orrery-storage-node) and test(/^guest::/))";
 
 /// Tests that look at the console with a browser.
-const BROWSER: &str = "package(orrery-server) and test(/^console::/)";
+const BROWSER: &str = "(package(orrery-server) or package(orrery-cli)) and test(/^console::/)";
 
 /// Tests that start a small Ceph.
 const CEPH: &str = "(package(orrery-storage-node) or package(orrery-cli)) and test(/^ceph::/)";

@@ -41,6 +41,7 @@ fn mk(group: &str, kind: &str, plural: &str) -> ApiResource {
         has_scale: false,
         has_artifacts: false,
         has_versions: false,
+        has_log: false,
         list_schema: format!("{schema}List"),
         schema,
         definition: None,

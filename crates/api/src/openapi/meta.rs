@@ -14,6 +14,7 @@ pub(super) const ARTIFACTS: &str = "meta.v1.ArtifactList";
 pub(super) const OBJECT_VERSION: &str = "meta.v1.Version";
 pub(super) const OBJECT_VERSIONS: &str = "meta.v1.VersionList";
 pub(super) const FILE: &str = "meta.v1.File";
+pub(super) const LOG: &str = "meta.v1.Log";
 pub(super) const LIST_META: &str = "orrery.meta.v1.ListMeta";
 
 /// All of them, by name.
@@ -29,6 +30,7 @@ pub(super) fn schemas(dialect: Dialect) -> Vec<(String, Value)> {
         (ARTIFACTS, artifacts(dialect)),
         (OBJECT_VERSION, object_version()),
         (OBJECT_VERSIONS, object_versions(dialect)),
+        (LOG, json!({ "description": "What copies have written.", "type": "string" })),
         (FILE, json!({ "description": "A file, as it is.", "type": "string", "format": "binary" })),
     ];
     all.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()

@@ -1,6 +1,7 @@
 //! The operations of a resource, independent of how they are written down.
 use super::meta::{
-    ARTIFACT, ARTIFACTS, DELETE_OPTIONS, FILE, JSON_PATCH, OBJECT_VERSIONS, PATCH, SCALE, STATUS,
+    ARTIFACT, ARTIFACTS, DELETE_OPTIONS, FILE, JSON_PATCH, LOG, OBJECT_VERSIONS, PATCH, SCALE,
+    STATUS,
 };
 use super::resource::ApiResource;
 use serde_json::{Value, json};
@@ -9,6 +10,7 @@ pub(super) const OBJECT_TYPES: &[&str] = &["application/json", "application/yaml
 const JSON_PATCH_TYPES: &[&str] = &["application/json-patch+json"];
 const PATCH_TYPES: &[&str] = &["application/apply-patch+yaml", "application/merge-patch+json"];
 const FILE_TYPES: &[&str] = &["application/octet-stream"];
+const LOG_TYPES: &[&str] = &["text/plain"];
 
 /// One parameter of a query.
 #[derive(Clone, Copy, Debug)]
@@ -123,6 +125,16 @@ const LIST: [Parameter; 11] = [
     parameter("timeoutSeconds", "integer", "End the watch after this time."),
     LINEAGE,
 ];
+const LOG_PARAMETERS: [Parameter; 4] = [
+    parameter(
+        "container",
+        "string",
+        "Name of the one copy that is meant; all of them when absent.",
+    ),
+    parameter("follow", "boolean", "Go on with what is written later."),
+    parameter("tailLines", "integer", "Begin so many lines before the end."),
+    parameter("limitBytes", "integer", "End the answer after so many bytes."),
+];
 
 /// Every path of a resource.
 pub(super) fn paths(resource: &ApiResource) -> Vec<PathItem> {
@@ -167,7 +179,17 @@ pub(super) fn paths(resource: &ApiResource) -> Vec<PathItem> {
         let one = named.iter().copied().chain(["version"]).collect();
         part("versions/{version}", one, version(resource));
     }
+    if resource.has_log {
+        part("log", named, log(resource));
+    }
     items
+}
+
+fn log(resource: &ApiResource) -> Vec<Operation> {
+    vec![Operation {
+        answers: vec![("200", "OK", Content::new(LOG, LOG_TYPES))],
+        ..operation(resource, "get", "get", "Log", LOG_PARAMETERS.to_vec())
+    }]
 }
 
 fn scale(resource: &ApiResource) -> Vec<Operation> {
@@ -318,6 +340,7 @@ fn operation(
         "Artifacts" => format!("list of the files of the {kind}"),
         "Artifact" => format!("file of the {kind}"),
         "Versions" => format!("list of the versions of the {kind}"),
+        "Log" => format!("output of the copies of the {kind}"),
         "Version" => format!("{kind} as it was under the name of a version"),
         _ => kind.clone(),
     };

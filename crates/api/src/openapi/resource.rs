@@ -21,6 +21,7 @@ pub(super) struct ApiResource {
     pub has_scale: bool,
     pub has_artifacts: bool,
     pub has_versions: bool,
+    pub has_log: bool,
     /// The schema of one, and of a list of them.
     pub schema: String,
     pub list_schema: String,
@@ -48,6 +49,7 @@ impl ApiResource {
             has_scale: kind.scale().is_some(),
             has_artifacts: kind.has_artifacts(),
             has_versions: kind.versioned(),
+            has_log: kind.runs(),
             schema: kind.full_name().to_owned(),
             list_schema: kind.list_descriptor().full_name().to_owned(),
             definition: Some(kind.clone()),

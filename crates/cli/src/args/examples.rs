@@ -210,7 +210,8 @@ pub const SECRETS: &str = "Examples:
 
 pub const LOGS: &str = "Examples:
   orrery logs hello -p hello
-  orrery logs -f --tail 20 hello -p hello";
+  orrery logs -f --tail 20 hello -p hello
+  orrery logs hello/hello-local-0a1b2c3d -p hello";
 
 pub const EXEC: &str = "Examples:
   orrery exec hello -p hello -- env

@@ -367,7 +367,8 @@ pub struct ExecArguments {
 
 #[derive(Debug, Args)]
 pub struct LogsArguments {
-    /// Name of a workload, for all its copies, or of a workload instance
+    /// Name of a workload, for all its copies, or of a workload instance, or both: WORKLOAD/INSTANCE
+    #[arg(value_name = "WORKLOAD[/INSTANCE]")]
     pub name: String,
     /// Project to look in [default: the context's, else default]
     #[arg(short, long, add = complete::projects())]

@@ -13,9 +13,14 @@ use std::io::Write;
 pub async fn run(global: &Global, arguments: LogsArguments) -> anyhow::Result<()> {
     let target = Target::find(global, &arguments.connection)?;
     let server = target.connect().await?;
+    let (name, instance) = match arguments.name.split_once('/') {
+        Some((workload, instance)) => (workload.to_owned(), instance.to_owned()),
+        None => (arguments.name, String::new()),
+    };
     let request = LogsRequest {
         project: target.project(arguments.project.as_deref()),
-        name: arguments.name,
+        name,
+        instance,
         follow: arguments.follow,
         tail_lines: arguments.tail,
     };

@@ -53,6 +53,9 @@ fn the_lines_of_several_copies_say_whose_they_are() {
     let one = said.split(':').next().unwrap();
     let alone = home.orrery(&["logs", one]).good();
     assert_eq!(alone, "1\n2\n3\n4\n5\noops\n");
+    assert_eq!(home.orrery(&["logs", &format!("numbers/{one}")]).good(), alone);
+    let said = home.orrery(&["logs", "numbers/nobody"]).bad(1);
+    assert!(said.contains("default/numbers has no copy \"nobody\""), "{said}");
 }
 
 #[test]

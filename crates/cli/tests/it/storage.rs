@@ -54,7 +54,7 @@ impl Drop for Site {
 
 /// Runs a client in Python with one argument, which is where it calls.
 #[track_caller]
-fn python(script: &str, target: &str) {
+pub fn python(script: &str, target: &str) {
     let script = repository().join("crates/cli/tests/clients").join(script);
     let mut python = Command::new(tools().join("venv/bin/python"));
     let said = python.arg(script).arg(target).output().unwrap();
@@ -62,7 +62,7 @@ fn python(script: &str, target: &str) {
     assert!(said.status.success() && out.ends_with("all good\n"), "{out}{err}");
 }
 
-fn tools() -> PathBuf {
+pub fn tools() -> PathBuf {
     match std::env::var_os("ORRERY_TOOLS") {
         Some(folder) => folder.into(),
         None => repository().join("target/tools"),

@@ -32,3 +32,11 @@ pub fn scale(bytes: &[u8]) {
 pub fn review(bytes: &[u8]) {
     fuzzing::review(bytes);
 }
+
+pub fn channels(bytes: &[u8]) {
+    fuzzing::channels(bytes);
+}
+
+pub fn protocols(bytes: &[u8]) {
+    fuzzing::protocols(bytes);
+}

@@ -136,9 +136,23 @@ pub const TARGETS: &[Target] = &[
         "query",
         http::query,
         [
+            "follow=true&tailLines=5&container=a&command=sh&command=-c&stdin=true",
             "limit=500&continue=x&labelSelector=a%3Db&watch=true&timeoutSeconds=5",
             "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=7",
             "dryRun=All&fieldManager=me&force=true&fieldValidation=Strict&includeObject=None&propagationPolicy=Orphan",
+        ]
+    ),
+    target!(
+        "channels",
+        http::channels,
+        ["\u{4}{\"Width\":80,\"Height\":24}", "\u{0}ls\n", "\u{ff}\u{0}", "\u{1}x"]
+    ),
+    target!(
+        "protocols",
+        http::protocols,
+        [
+            "v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.b3JyZXJ5MS5hbm4ueA",
+            "base64url.bearer.authorization.k8s.io.,base64url.bearer.authorization.k8s.io.YQ",
         ]
     ),
     target!(

@@ -24,10 +24,16 @@ impl Front {
     }
 
     /// Something that belongs to an object and is no resource itself, such as what it has written.
-    pub fn asked_of(&self, message: &str, subresource: &'static str, name: &ObjectName) -> Asked {
+    pub fn asked_of(
+        &self,
+        verb: &'static str,
+        message: &str,
+        subresource: &'static str,
+        name: &ObjectName,
+    ) -> Asked {
         let kind = self.api.scheme().by_full_name(message);
-        let asked = kind.map(|kind| Asked::of("get", kind, &name.project, &name.name));
-        let asked = asked.unwrap_or_else(|| Asked::path("get", message));
+        let asked = kind.map(|kind| Asked::of(verb, kind, &name.project, &name.name));
+        let asked = asked.unwrap_or_else(|| Asked::path(verb, message));
         Asked { subresource, ..asked }
     }
 

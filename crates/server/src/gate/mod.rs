@@ -129,6 +129,11 @@ impl Gate {
         Ok((self.inner.requests.watching(kind), taken))
     }
 
+    /// Takes somebody in who follows a log or runs a command, for as long as what is returned lives.
+    pub fn following(&self, caller: &Caller) -> Result<Taken, Error> {
+        self.inner.ledger.watch(caller)
+    }
+
     /// Counts and writes down what has ended.
     fn ended(
         &self,

@@ -20,6 +20,7 @@ use orrery_proto::hub::v1::{self as wire, BackupChunk};
 use orrery_store::Engine;
 use std::sync::Arc;
 
+const WORKLOAD: &str = "orrery.apps.v1.Workload";
 /// What rules call the keys that secrets are sealed with.
 const ENCRYPTION_KEYS: &str = "encryptionkeys";
 
@@ -44,7 +45,7 @@ impl Commands {
 
     async fn logs(&self, caller: &Caller, request: LogsRequest) -> Answer {
         let name = ObjectName::new(&request.project, &request.name);
-        let asked = self.front.asked_of("orrery.apps.v1.Workload", "log", &name);
+        let asked = self.front.asked_of("get", WORKLOAD, "log", &name);
         let guard = self.front.guard(caller);
         let logs = async {
             guard.check_resource("get", "workloads", "log", &name.project, &name.name)?;
@@ -62,7 +63,7 @@ impl Commands {
     async fn exec(&self, caller: &Caller, request: ExecRequest, words: Words) -> Answer {
         let reply = |event| Reply::Exec(ExecResponse { event: Some(event) });
         let name = ObjectName::new(&request.project, &request.name);
-        let asked = self.front.asked_of("orrery.apps.v1.Workload", "exec", &name);
+        let asked = self.front.asked_of("create", WORKLOAD, "exec", &name);
         let guard = self.front.guard(caller);
         let begun = async {
             guard.check_resource("create", "workloads", "exec", &name.project, &name.name)?;
@@ -79,10 +80,10 @@ impl Commands {
     }
 
     async fn top(&self, caller: &Caller, request: TopRequest) -> Result<TopResponse, Error> {
-        let kind = if request.nodes { "orrery.infra.v1.Node" } else { "orrery.apps.v1.Workload" };
+        let kind = if request.nodes { "orrery.infra.v1.Node" } else { WORKLOAD };
         let resource = if request.nodes { "nodes" } else { "workloads" };
         let name = ObjectName::new(&request.project, "");
-        let asked = self.front.asked_of(kind, "load", &name);
+        let asked = self.front.asked_of("list", kind, "load", &name);
         let guard = self.front.guard(caller);
         let asking = async {
             guard.check_resource("list", resource, "load", &name.project, "")?;

@@ -1,7 +1,8 @@
 //! Who asks, where a token says so; and nobody whose identity is disabled, or whose proof has ended.
-use super::ending::{Ending, Proof};
+use super::ending::{Ending, Lasts, Proof};
 use crate::browsers::is_grpc;
 use crate::gate::Gate;
+use crate::websocket;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -25,6 +26,10 @@ pub async fn authenticate(
         Ok(proof) => proof,
         Err(refusal) => return *refusal,
     };
+    if let Some(proof) = proof.as_ref().filter(|_| websocket::is_asked(&request)) {
+        // What comes of it outlives its answer.
+        request.extensions_mut().insert(Lasts::new(&access, proof));
+    }
     let response = next.run(request).await;
     match proof {
         Some(proof) => Ending::around(response, access, proof),
@@ -42,14 +47,16 @@ pub async fn proven<B>(
     if is_grpc(request.headers()) && crate::rest::impersonates(request.headers()) {
         return Err(not_as_another(gate, request));
     }
+    let bearer = bearer(request);
     let peer = request.extensions().get::<Peer>();
     let identity = peer.and_then(|peer| peer.identity.as_ref());
     if let Some(over) = identity.and_then(|identity| access.over(identity)) {
         return Err(refused(gate, request, over.as_str()));
     }
-    match bearer(request.headers()) {
+    match bearer {
         Bearer::None => Ok(identity.map(|identity| Proof::Certificate(Box::new(identity.clone())))),
         Bearer::TooLong => Err(refused(gate, request, "the token is too long")),
+        Bearer::Unreadable => Err(refused(gate, request, "the token among the protocols is none")),
         Bearer::Token(token) => {
             let subject = match access.login(&token).await {
                 Ok(login) => login.subject,
@@ -66,21 +73,29 @@ pub async fn proven<B>(
 enum Bearer {
     None,
     TooLong,
+    Unreadable,
     Token(String),
 }
 
-fn bearer(headers: &HeaderMap) -> Bearer {
-    let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let Some((scheme, token)) = value.and_then(|value| value.split_at_checked(BEARER.len())) else {
-        return Bearer::None;
+/// The token of a header, else the one that a page names among the protocols of a WebSocket.
+fn bearer<B>(request: &mut axum::http::Request<B>) -> Bearer {
+    let among_protocols = websocket::take_token(request);
+    let token = match (in_header(request.headers()), among_protocols) {
+        (Some(token), Ok(_)) => token.trim().to_owned(),
+        (None, Ok(Some(token))) => token,
+        (None, Ok(None)) => return Bearer::None,
+        (_, Err(websocket::BadToken)) => return Bearer::Unreadable,
     };
-    if !scheme.eq_ignore_ascii_case(BEARER) {
-        return Bearer::None;
-    }
     match token.len() {
-        0..=TOKEN_BYTES_MAX => Bearer::Token(token.trim().to_owned()),
+        0..=TOKEN_BYTES_MAX => Bearer::Token(token),
         _ => Bearer::TooLong,
     }
+}
+
+fn in_header(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_at_checked(BEARER.len())?;
+    scheme.eq_ignore_ascii_case(BEARER).then_some(token)
 }
 
 /// The same for every reason: whoever has no proof learns nothing.

@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 pub const GOOD_NO_LONGER: &str = "the proof of who you are is good no longer";
 
 /// By what somebody is known.
+#[derive(Clone)]
 pub enum Proof {
     /// The text of a token, and whom it stands for.
     Token(String, Subject),
@@ -26,6 +27,24 @@ impl Proof {
                 access.until_refused(&identity).await;
             }
         }
+    }
+}
+
+/// The proof of a request whose work goes on after its answer.
+#[derive(Clone)]
+pub struct Lasts {
+    access: Access,
+    proof: Proof,
+}
+
+impl Lasts {
+    pub fn new(access: &Access, proof: &Proof) -> Self {
+        Self { access: access.clone(), proof: proof.clone() }
+    }
+
+    /// When it is good no longer.
+    pub async fn ended(self) {
+        self.proof.ends(self.access).await;
     }
 }
 

@@ -17,7 +17,7 @@ mod own;
 
 pub use authenticate::{authenticate, proven};
 pub use cut::Cut;
-pub use ending::{Ending, GOOD_NO_LONGER, LastWords};
+pub use ending::{Ending, GOOD_NO_LONGER, LastWords, Lasts};
 pub use farewell::farewell;
 pub use guard::{Borrowed, Guard, asked_of_part, asked_of_resource};
 pub use lasting::{Lasting, Uses};

@@ -2,7 +2,8 @@
 //! is refused as the mistake of the client that it is.
 use super::failure::Failure;
 use super::query::Query;
-use super::{accept, access, body, delete, path, scale, wire};
+use super::{accept, access, body, delete, exec, logs, path, scale, wire};
+use crate::websocket;
 use axum::http::{HeaderMap, HeaderValue, header};
 use orrery_hub::ObjectName;
 use serde_json::Value;
@@ -21,6 +22,8 @@ fn client_mistake<T>(outcome: Result<T, Failure>) -> Option<T> {
 
 pub fn query(raw: &str) {
     client_mistake(Query::parse(&axum::http::Method::DELETE, raw));
+    client_mistake(logs::check_query(raw));
+    client_mistake(exec::check_query(raw));
 }
 
 pub fn accept(bytes: &[u8]) {
@@ -52,4 +55,21 @@ pub fn scale(bytes: &[u8]) {
 pub fn review(bytes: &[u8]) {
     let Some(asked) = client_mistake(body::json(bytes)) else { return };
     client_mistake(access::Attributes::of(asked.get("spec").unwrap_or(&Value::Null)));
+}
+
+pub fn channels(bytes: &[u8]) {
+    exec::check_message(bytes);
+}
+
+/// What is offered for a WebSocket: a token is taken out of it, whatever it is.
+pub fn protocols(bytes: &[u8]) {
+    let Ok(offered) = HeaderValue::from_bytes(bytes) else { return };
+    let request = axum::http::Request::get("/").header(header::CONNECTION, "Upgrade");
+    let request = request.header(header::UPGRADE, "websocket");
+    let request = request.header(header::SEC_WEBSOCKET_PROTOCOL, offered).body(());
+    let mut request = request.expect("its parts are well-formed");
+    let token = websocket::take_token(&mut request);
+    assert!(!matches!(token, Ok(Some(token)) if token.is_empty()));
+    let mut left = websocket::offered(request.headers());
+    assert!(!left.any(websocket::is_token), "nobody sees it any more");
 }

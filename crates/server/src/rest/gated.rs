@@ -1,8 +1,9 @@
 //! Requests of the dialect at the gate.
 use super::Rest;
+use super::exec;
 use super::failure::Failure;
 use super::impersonation;
-use super::path::{self, Target};
+use super::path::{self, Sub, Target};
 use super::query::Query;
 use crate::gate::{Asked, Caller, Transport, status_code};
 use axum::body::Body;
@@ -78,7 +79,8 @@ fn asked(rest: &Rest, request: &Request) -> Asked {
             Asked::of(verb, &resource.kind, &project.unwrap_or_default(), "")
         }
         Some(Target::Object { resource, name, sub }) => {
-            let asked = Asked::of(verb(method), &resource.kind, &name.project, &name.name);
+            let verb = if sub == Sub::Exec { exec::VERB } else { verb(method) };
+            let asked = Asked::of(verb, &resource.kind, &name.project, &name.name);
             Asked { subresource: sub.name(), ..asked }
         }
         Some(

@@ -19,6 +19,7 @@ mod compress;
 mod decode;
 mod delete;
 mod discovery;
+mod exec;
 mod faces;
 mod failure;
 #[cfg(feature = "fuzzing")]
@@ -26,6 +27,7 @@ pub mod fuzzing;
 mod gated;
 mod health;
 mod impersonation;
+mod logs;
 mod metrics;
 mod older;
 mod openapi;
@@ -63,6 +65,7 @@ pub use gated::verb;
 pub use impersonation::is_wanted as impersonates;
 use openapi::OpenApi;
 use orrery_access::Access;
+use orrery_fleet::Fleet;
 use orrery_fleet::middleware::Peer;
 use orrery_hub::{Error, Hub, Part};
 use path::{Sub, Target};
@@ -71,6 +74,7 @@ use resource::Resource;
 use review::Review;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// Everything that answers need.
 struct Rest {
@@ -82,16 +86,19 @@ struct Rest {
     gate: Gate,
     metrics: Arc<Metrics>,
     uploads: artifacts::Uploads,
+    fleet: Arc<Fleet>,
+    execs: exec::Execs,
     stop: CancellationToken,
 }
 
-/// The routes of the dialect; streams end when `stop` is cancelled. Merge them into the router of
+/// The routes of the dialect; streams end when `stop` is cancelled, and commands run in `execs`. Merge them into the router of
 /// other services, and give that [`unknown`] as its fallback.
 pub fn router(
     hub: Hub,
     access: Access,
     gate: Gate,
     metrics: Arc<Metrics>,
+    (fleet, execs): (Arc<Fleet>, TaskTracker),
     stop: CancellationToken,
 ) -> Result<Router, Error> {
     let catalog = Catalog::new(&hub)?;
@@ -107,6 +114,8 @@ pub fn router(
         gate,
         metrics,
         uploads,
+        fleet,
+        execs: exec::Execs::new(execs),
         stop,
     });
     let routes = Router::new()
@@ -165,6 +174,12 @@ impl Rest {
             Target::Review(review) => self.review(review, request).await,
             Target::Collection { resource, project } => {
                 self.collection(resource, project, request).await
+            }
+            Target::Object { resource, name, sub: Sub::Log } => {
+                logs::get(self, &resource, &name, request).await
+            }
+            Target::Object { resource, name, sub: Sub::Exec } => {
+                exec::begin(self, &resource, &name, request).await
             }
             Target::Object { resource, name, sub } => {
                 self.object(resource, name, sub, request).await
@@ -283,16 +298,22 @@ impl Rest {
         }
     }
 
+    /// What the one who asks may do.
+    fn guard_of(&self, request: &Request) -> Guard {
+        let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
+        self.guard.of(peer.subject()).borrowed(request.extensions().get().cloned())
+    }
+
     fn call(&self, resource: Arc<Resource>, request: Request) -> Result<(Call, Body), Failure> {
+        let guard = self.guard_of(&request);
         let (parts, body) = request.into_parts();
-        let peer = parts.extensions.get::<Peer>().cloned().unwrap_or_default();
         let query = Query::parse(&parts.method, parts.uri.query().unwrap_or_default())?;
         let form = match query.watch && parts.method == Method::GET {
             true => accept::stream_form(&parts.headers)?,
             false => accept::form(&parts.headers)?,
         };
         let call = Call {
-            guard: self.guard.of(peer.subject()).borrowed(parts.extensions.get().cloned()),
+            guard,
             hub: self.hub.clone(),
             resource,
             query,

@@ -6,7 +6,7 @@
 //!                          PLURAL/NAME[/SUB]                     without a project
 //!                          namespaces/PROJECT/PLURAL[/NAME[/SUB]]
 //!                          projects/PROJECT/PLURAL[/NAME[/SUB]]  the same
-//!   SUB                    status, scale, artifacts[/PATH], versions[/VERSION], for kinds that have them
+//!   SUB                    status, scale, artifacts[/PATH], versions[/VERSION], log, exec, for kinds that have them
 //! ```
 use super::catalog::Catalog;
 use super::resource::Resource;
@@ -56,6 +56,10 @@ pub enum Sub {
     Versions,
     /// What it was under the name of a version.
     Version(String),
+    /// What its copies write.
+    Log,
+    /// Commands beside its copies.
+    Exec,
 }
 
 impl Sub {
@@ -67,6 +71,8 @@ impl Sub {
             Self::Part(Part::Scale) | Self::Scale => "scale",
             Self::Artifacts | Self::Artifact(_) => "artifacts",
             Self::Versions | Self::Version(_) => "versions",
+            Self::Log => "log",
+            Self::Exec => "exec",
         }
     }
 }
@@ -134,6 +140,8 @@ fn object(resource: &Arc<Resource>, project: &str, name: &str, sub: &[&str]) -> 
         ["scale"] if resource.scale().is_some() => Sub::Scale,
         ["artifacts"] if resource.has_artifacts() => Sub::Artifacts,
         ["artifacts", path @ ..] if resource.has_artifacts() => Sub::Artifact(path.join("/")),
+        ["log"] if resource.runs() => Sub::Log,
+        ["exec"] if resource.runs() => Sub::Exec,
         ["versions"] if resource.has_versions() => Sub::Versions,
         ["versions", version] if resource.has_versions() => Sub::Version((*version).to_owned()),
         _ => return None,

@@ -190,7 +190,7 @@ fn text(value: &str) -> Option<String> {
 }
 
 /// A number from nothing to the largest that a signed one of 64 bits can be, as the dialect counts.
-fn number<T: TryFrom<i64>>(key: &str, value: &str) -> Result<T, Failure> {
+pub fn number<T: TryFrom<i64>>(key: &str, value: &str) -> Result<T, Failure> {
     let number = value.parse::<i64>().ok().and_then(|number| number.try_into().ok());
     number.ok_or_else(|| Failure::bad_request(format!("{key}: {value:?} is no number")))
 }
@@ -205,7 +205,7 @@ fn flag(key: &str, value: &str) -> Result<bool, Failure> {
 }
 
 /// A parameter of our own says exactly what it means.
-fn truth(key: &str, value: &str) -> Result<bool, Failure> {
+pub fn truth(key: &str, value: &str) -> Result<bool, Failure> {
     value
         .parse()
         .map_err(|_| Failure::bad_request(format!("{key}: {value:?} is neither true nor false")))

@@ -163,6 +163,11 @@ impl Resource {
         self.kind.versioned() && self.face == Face::Own
     }
 
+    /// Whether copies of its objects run somewhere.
+    pub fn runs(&self) -> bool {
+        self.kind.runs() && self.face == Face::Own
+    }
+
     /// The parts of an object that have a path of their own.
     pub fn subresources(&self) -> Vec<Subresource<'_>> {
         let own = (self.group(), self.version(), self.kind_name());
@@ -183,6 +188,10 @@ impl Resource {
         if self.has_versions() {
             let kind = (self.group(), self.version(), "VersionList");
             found.push(Subresource { name: "versions", kind, verbs: &["get"] });
+        }
+        if self.runs() {
+            found.push(Subresource { name: "log", kind: own, verbs: &["get"] });
+            found.push(Subresource { name: "exec", kind: own, verbs: &["create"] });
         }
         found
     }

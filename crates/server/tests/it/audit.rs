@@ -47,6 +47,8 @@ async fn rest_grpc_and_commanders_are_written_down_alike() {
     let world = World::operated(TlsFiles::default(), operations(&path)).await;
     world.post(WORKLOADS, &workload("one")).await.expect(201);
     world.get(&format!("{WORKLOADS}/missing")).await.expect(404);
+    // What is asked for is to run a command, whatever becomes of it.
+    world.get(&format!("{WORKLOADS}/run/exec?command=true")).await.expect(400);
     let mut hub = HubClient::connect(world.url()).await.unwrap();
     hub.get(GetRequest { name: name("one"), ..GetRequest::default() }).await.unwrap();
     let commander = Commander::connect(&Endpoint::new(&world.url(), None).unwrap()).await.unwrap();
@@ -65,6 +67,8 @@ async fn rest_grpc_and_commanders_are_written_down_alike() {
     assert!(created["time"].as_str().unwrap().ends_with('Z'), "{created}");
     assert_eq!(find("rest", "missing")["code"], 404);
     assert_eq!(find("rest", "missing")["allowed"], true, "it may be asked for, and is not there");
+    let run = find("rest", "run");
+    assert_eq!((&run["verb"], &run["subresource"]), (&"create".into(), &"exec".into()), "{run}");
     let got = find("grpc", "one");
     assert_eq!((&got["verb"], &got["code"]), (&"get".into(), &200.into()));
     assert!(got["userAgent"].as_str().unwrap().contains("tonic"), "{got}");

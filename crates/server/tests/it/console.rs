@@ -47,6 +47,15 @@ async fn secrets_are_shown_when_that_is_asked_for() {
     browse(&World::start().await.url(), "hides", "").await;
 }
 
+/// The other parts of the terminal are looked at where there are agents to run something.
+#[tokio::test]
+async fn a_screen_shows_what_a_terminal_would() {
+    let assets = concat!(env!("CARGO_MANIFEST_DIR"), "/../console/assets/vt.js");
+    let mut command = Command::new("node");
+    command.arg(script("screen.mjs")).arg(assets);
+    run(command).await;
+}
+
 #[tokio::test]
 async fn who_signs_in_sees_what_they_may_see() {
     let folder = tempfile::tempdir().unwrap();

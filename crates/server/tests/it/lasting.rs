@@ -27,12 +27,12 @@ fn watch(kind: &str) -> hub::WatchRequest {
     hub::WatchRequest { kind: kind.into(), project: "demo".into(), encoding, ..<_>::default() }
 }
 
-async fn unbind(world: &World, name: &str) {
+pub async fn unbind(world: &World, name: &str) {
     let bindings = world.hub.resources::<core::RoleBinding>().unwrap();
     bindings.delete(&ObjectName::new("demo", name)).await.unwrap();
 }
 
-fn workload(name: &str) -> Workload {
+pub fn workload(name: &str) -> Workload {
     let process = Process { command: Some("true".into()), ..Process::default() };
     Workload {
         metadata: meta("demo", name),
@@ -219,7 +219,7 @@ async fn logs_and_commands_end_with_the_permission() {
 }
 
 /// Waits until an agent is told to end a command.
-async fn until_cancelled(agent: &mut FakeAgent, stream: &str) {
+pub async fn until_cancelled(agent: &mut FakeAgent, stream: &str) {
     let cancel = |word: &ExecInput| matches!(word.message, Some(exec_input::Message::Cancel(_)));
     let cancelled = async {
         loop {
