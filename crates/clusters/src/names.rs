@@ -1,7 +1,7 @@
 //! Names: of labels and finalizers, of what a cluster makes, and of what belongs to it.
 use orrery_proto::infra::v1::Cluster;
 use orrery_proto::meta::v1::{ObjectMeta, OwnerReference};
-use std::sync::LazyLock;
+pub use orrery_runtime::owned::{is_going, meta};
 
 /// Held by a cluster until its addons and machines are gone.
 pub const CLUSTER_FINALIZER: &str = "orrery.dev/cluster";
@@ -42,15 +42,6 @@ pub fn part(cluster: &str, part: &str) -> String {
 /// The label of a node on which an addon has been ready.
 pub fn has_addon(addon: &str) -> String {
     format!("{HAS_ADDON_LABEL}{addon}")
-}
-
-pub fn meta(metadata: &Option<ObjectMeta>) -> &ObjectMeta {
-    static NOTHING: LazyLock<ObjectMeta> = LazyLock::new(ObjectMeta::default);
-    metadata.as_ref().unwrap_or(&NOTHING)
-}
-
-pub fn is_going(metadata: &Option<ObjectMeta>) -> bool {
-    meta(metadata).deletion_timestamp.is_some()
 }
 
 /// The cluster that controls an object, if one does.

@@ -7,11 +7,12 @@
 //!                     KeyQueue ─> Controller ─> Reconciler::reconcile(key) ─> when to look again
 //! ```
 //! Owns: views fed by watches, the queue (one in flight per key, back-off, resync), leadership by
-//! lease, named tasks and their clean end, what controllers did in figures. Not in it: any one kind, any transport.
+//! lease, named tasks and their clean end, objects that are made out of others, what controllers did in figures. Not in it: any one kind, any transport.
 mod backoff;
 pub mod conditions;
 mod controller;
 mod leadership;
+pub mod owned;
 mod pace;
 mod queue;
 mod reflector;

@@ -1,7 +1,8 @@
 //! Writing a status without undoing what somebody else wrote meanwhile.
 use orrery_api::Object;
 use orrery_hub::{ApplyOptions, Error, ObjectName, Precondition, Resources};
-use orrery_proto::meta::v1::{Condition, ObjectMeta};
+use orrery_proto::meta::v1::Condition;
+pub use orrery_runtime::owned::meta;
 
 /// Changes the status of an object and writes it if it differs. The change is made again on what is
 /// there when somebody was quicker. Nothing happens to an object that is gone.
@@ -51,10 +52,4 @@ pub fn ready(ready: &str, reason: &str, message: &str, generation: i64) -> Condi
         observed_generation: generation,
         ..Condition::default()
     }
-}
-
-/// The metadata of an object, or that of none.
-pub fn meta(metadata: &Option<ObjectMeta>) -> &ObjectMeta {
-    static NOTHING: std::sync::LazyLock<ObjectMeta> = std::sync::LazyLock::new(ObjectMeta::default);
-    metadata.as_ref().unwrap_or(&NOTHING)
 }

@@ -27,7 +27,7 @@ impl ClusterReconciler {
         machines_wanted: i32,
     ) -> Result<(Vec<AddonProgress>, Option<Obstacle>), Error> {
         let ObjectMeta { project, uid, .. } = meta(&cluster.metadata);
-        let there = parts::owned(&self.workloads, project, uid).await?;
+        let there = parts::of_cluster(&self.workloads, project, uid).await?;
         let nodes = self.nodes_of(project, uid).await?;
         let wanted = match self.wanted(cluster).await? {
             Ok(wanted) => wanted,

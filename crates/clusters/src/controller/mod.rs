@@ -11,6 +11,7 @@ mod teardown;
 
 use orrery_hub::Error;
 use orrery_runtime::Next;
+use orrery_runtime::owned::ignore_gone;
 use std::time::Duration;
 
 /// After someone else was faster.
@@ -30,14 +31,5 @@ fn outcome(next: Result<Next, Error>) -> Result<Next, Error> {
             | Error::BeingDeleted { .. },
         ) => Ok(Next::After(LOOK_LATER)),
         other => other,
-    }
-}
-
-/// What is gone already needs nothing more.
-fn ignore_gone<T>(outcome: Result<T, Error>) -> Result<Option<T>, Error> {
-    match outcome {
-        Ok(value) => Ok(Some(value)),
-        Err(Error::NotFound { .. } | Error::ProjectNotFound { .. }) => Ok(None),
-        Err(error) => Err(error),
     }
 }

@@ -1,14 +1,15 @@
 //! What belongs to a cluster in the store: declared, listed, taken away.
-use super::ignore_gone;
-use crate::names::{CLUSTER_UID_LABEL, MANAGER, is_going, meta, owner};
-use orrery_api::{Encoded, LabelSelector};
+use crate::names::{CLUSTER_UID_LABEL, MANAGER, meta, owner};
+use orrery_api::LabelSelector;
 use orrery_hub::{
-    ApplyOptions, DeleteOptions, Error, ListOptions, ObjectName, Outcome, Precondition,
-    Propagation, Resources, Revision,
+    ApplyOptions, DeleteOptions, Error, ListOptions, ObjectName, Precondition, Propagation,
+    Resources,
 };
 use orrery_proto::apps::v1::Workload;
 use orrery_proto::infra::v1::{MachineClass, MachineDeployment};
 use orrery_proto::meta::v1::ObjectMeta;
+use orrery_runtime::owned::{self, encoded, ignore_gone};
+pub use orrery_runtime::owned::{Declared, revision};
 
 /// A kind that clusters make objects of.
 pub trait Part: prost::Message + prost::Name + Default {
@@ -55,58 +56,33 @@ pub struct Told {
     pub removed: &'static str,
 }
 
-/// What became of a declaration.
-#[derive(Debug)]
-pub enum Declared<T> {
-    /// It is so, and was so before unless it says otherwise.
-    Is(T, Outcome),
-    /// The object is on its way out; it is made anew when it is gone.
-    Going,
-    /// An object of that name is somebody else's.
-    Taken,
-    /// It cannot be stored, and why.
-    Refused(String),
-}
-
-/// Makes an object what the cluster of this identity says, and leaves fields alone that it says nothing about. An
-/// object that is not the cluster's stays as it is.
+/// Makes an object what the cluster of this identity says.
 pub async fn declare<T: Part>(
     resources: &Resources<T>,
     wanted: &T,
     cluster_uid: &str,
 ) -> Result<Declared<T>, Error> {
-    let own = meta(wanted.metadata());
-    let there = resources.find(&ObjectName::new(&own.project, &own.name)).await?;
-    let precondition = match &there {
-        None => Precondition::Absent,
-        Some(there) if !belongs_to(there, cluster_uid) => return Ok(Declared::Taken),
-        Some(there) if is_going(there.metadata()) => return Ok(Declared::Going),
-        Some(there) => Precondition::At(revision(there.metadata())?),
-    };
-    let object = encoded(resources, wanted)?;
-    let options = ApplyOptions { precondition, force: true, ..ApplyOptions::declared_by(MANAGER) };
-    match resources.accessor().apply_encoded(object, options).await {
-        Ok(applied) => {
-            let is = applied.object.typed();
+    let ours = |there: &_| belongs_to(there, cluster_uid);
+    Ok(match owned::declare(resources, wanted, T::metadata, MANAGER, ours).await? {
+        Declared::Is(object, outcome) => {
             let unreadable =
                 |error| Error::Internal(format!("cannot read {} back: {error}", T::NAME));
-            Ok(Declared::Is(is.map_err(unreadable)?, applied.outcome))
+            Declared::Is(object.typed().map_err(unreadable)?, outcome)
         }
-        Err(error @ (Error::Invalid { .. } | Error::TooLarge(_) | Error::Forbidden(_))) => {
-            Ok(Declared::Refused(error.to_string()))
-        }
-        Err(error) => Err(error),
-    }
+        Declared::Going => Declared::Going,
+        Declared::Taken => Declared::Taken,
+        Declared::Refused(why) => Declared::Refused(why),
+    })
 }
 
 /// All objects of a kind that belong to a cluster, as they are now.
-pub async fn owned<T: Part>(
+pub async fn of_cluster<T: Part>(
     resources: &Resources<T>,
     project: &str,
     cluster_uid: &str,
 ) -> Result<Vec<T>, Error> {
     let mut found = labelled(resources, project, cluster_uid).await?;
-    found.retain(|it| belongs_to(it, cluster_uid));
+    found.retain(|it| belongs_to(it.metadata(), cluster_uid));
     Ok(found)
 }
 
@@ -139,8 +115,8 @@ pub async fn remove<T: Part>(resources: &Resources<T>, object: &T) -> Result<boo
     Ok(ignore_gone(resources.accessor().delete(options).await)?.is_some())
 }
 
-fn belongs_to<T: Part>(object: &T, cluster_uid: &str) -> bool {
-    owner(object.metadata()).is_some_and(|owner| owner.uid == cluster_uid)
+fn belongs_to(metadata: &Option<ObjectMeta>, cluster_uid: &str) -> bool {
+    owner(metadata).is_some_and(|owner| owner.uid == cluster_uid)
 }
 
 /// Writes the status of an object, as it was when it had this metadata.
@@ -152,20 +128,4 @@ pub async fn write_status<T: prost::Message + prost::Name + Default>(
     let precondition = Precondition::At(revision(metadata)?);
     let options = ApplyOptions { precondition, ..ApplyOptions::status() };
     resources.accessor().apply_encoded(encoded(resources, next)?, options).await.map(|_| ())
-}
-
-fn encoded<T: prost::Message + prost::Name + Default>(
-    resources: &Resources<T>,
-    object: &T,
-) -> Result<Encoded, Error> {
-    Encoded::from_typed(resources.kind(), object)
-        .map_err(|error| Error::Internal(format!("cannot write {}: {error}", T::NAME)))
-}
-
-/// The revision that an object was read at.
-pub fn revision(metadata: &Option<ObjectMeta>) -> Result<Revision, Error> {
-    let metadata = meta(metadata);
-    metadata.resource_version.parse().map_err(|_| {
-        Error::Internal(format!("{} has no revision after it was read", metadata.name))
-    })
 }

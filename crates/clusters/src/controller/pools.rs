@@ -46,7 +46,7 @@ impl ClusterReconciler {
         let kept = |it: &Option<ObjectMeta>| {
             pools.iter().any(|pool| meta(&pool.deployment.metadata).name == meta(it).name)
         };
-        for deployment in parts::owned(&self.deployments, project, uid).await? {
+        for deployment in parts::of_cluster(&self.deployments, project, uid).await? {
             if !kept(&deployment.metadata) {
                 self.remove(cluster, &self.deployments, &deployment).await?;
                 left.push(pools::leaving(&deployment));
@@ -56,7 +56,7 @@ impl ClusterReconciler {
             let classes = pools.iter().filter_map(|pool| pool.class.as_ref());
             classes.into_iter().any(|class| meta(&class.metadata).name == meta(it).name)
         };
-        for class in parts::owned(&self.classes, project, uid).await? {
+        for class in parts::of_cluster(&self.classes, project, uid).await? {
             if !declared(&class.metadata) {
                 self.remove(cluster, &self.classes, &class).await?;
             }

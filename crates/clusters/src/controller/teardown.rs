@@ -51,7 +51,7 @@ impl ClusterReconciler {
 
     async fn remains(&self, cluster: &Cluster) -> Result<Remains, Error> {
         let ObjectMeta { project, uid, .. } = meta(&cluster.metadata);
-        let mut workloads = parts::owned(&self.workloads, project, uid).await?;
+        let mut workloads = parts::of_cluster(&self.workloads, project, uid).await?;
         let known = cluster.status.as_ref().map(|status| status.addons.as_slice());
         let place = |workload: &Workload| {
             let mut known = known.unwrap_or_default().iter();
@@ -60,8 +60,8 @@ impl ClusterReconciler {
         workloads.sort_by_key(|workload| place(workload));
         Ok(Remains {
             workloads,
-            deployments: parts::owned(&self.deployments, project, uid).await?,
-            classes: parts::owned(&self.classes, project, uid).await?,
+            deployments: parts::of_cluster(&self.deployments, project, uid).await?,
+            classes: parts::of_cluster(&self.classes, project, uid).await?,
         })
     }
 

@@ -1,9 +1,10 @@
 //! Names: of labels and finalizers, of leases, and of what belongs to what.
 use crate::drivers::DriverKey;
-use orrery_hub::{Error, ObjectName, Revision};
+use orrery_hub::ObjectName;
 use orrery_proto::core::v1::ObjectReference;
 use orrery_proto::infra::v1::{MachineClassSpec, MachineTimeouts};
 use orrery_proto::meta::v1::{ObjectMeta, OwnerReference};
+pub use orrery_runtime::owned::{is_going, meta, revision};
 use sha2::{Digest, Sha256};
 
 /// Held by a machine until nothing is left of it at the provider.
@@ -42,15 +43,6 @@ pub fn short_hash(parts: &[&str], digits: usize) -> String {
     text
 }
 
-pub fn meta(metadata: &Option<ObjectMeta>) -> &ObjectMeta {
-    static NOTHING: std::sync::LazyLock<ObjectMeta> = std::sync::LazyLock::new(ObjectMeta::default);
-    metadata.as_ref().unwrap_or(&NOTHING)
-}
-
-pub fn is_going(metadata: &Option<ObjectMeta>) -> bool {
-    meta(metadata).deletion_timestamp.is_some()
-}
-
 /// The owner that controls an object, if it is of this kind.
 pub fn owner<'a>(metadata: &'a Option<ObjectMeta>, kind: &str) -> Option<&'a OwnerReference> {
     let owners = &meta(metadata).owner_references;
@@ -81,14 +73,6 @@ pub fn reference(api_version: &str, kind: &str, metadata: &ObjectMeta) -> Object
 pub fn named(name: &ObjectName) -> Option<ObjectMeta> {
     let (name, project) = (name.name.clone(), name.project.clone());
     Some(ObjectMeta { name, project, ..ObjectMeta::default() })
-}
-
-/// The revision that an object was read at.
-pub fn revision(metadata: &Option<ObjectMeta>) -> Result<Revision, Error> {
-    let metadata = meta(metadata);
-    metadata.resource_version.parse().map_err(|_| {
-        Error::Internal(format!("{} has no revision after it was read", metadata.name))
-    })
 }
 
 /// A beginning of a name that leaves room for an ending.

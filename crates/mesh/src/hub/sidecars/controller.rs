@@ -123,7 +123,7 @@ impl SidecarReconciler {
             Err(why) => return Ok(Found::obstacle("Refused", why)),
         };
         Ok(match owned::declare(&self.workloads, &workload, uid).await? {
-            Declared::Is => Found { obstacle: obstacle::several_copies(&own), next },
+            Declared::Is(..) => Found { obstacle: obstacle::several_copies(&own), next },
             Declared::Going => Found { obstacle: None, next: Next::After(LOOK_AGAIN) },
             Declared::Taken => Found::obstacle("NameTaken", taken("workload", key)),
             Declared::Refused(why) => Found::obstacle("Refused", why),
@@ -159,7 +159,7 @@ impl SidecarReconciler {
         };
         let secret = identity::secret(plan::metadata(key, service), issued);
         Ok(match owned::declare(&self.secrets, &secret, uid).await? {
-            Declared::Is => Ok(CERTIFICATE_ROUND),
+            Declared::Is(..) => Ok(CERTIFICATE_ROUND),
             Declared::Going => Err(Found { obstacle: None, next: Next::After(LOOK_AGAIN) }),
             Declared::Taken => Err(Found::obstacle("NameTaken", taken("secret", key))),
             Declared::Refused(why) => Err(Found::obstacle("Refused", why)),

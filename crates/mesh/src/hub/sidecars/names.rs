@@ -1,7 +1,7 @@
 //! How what belongs to sidecars is called, and by which it is known to be ours.
 use orrery_proto::mesh::v1::MeshService;
 use orrery_proto::meta::v1::{ObjectMeta, OwnerReference};
-use std::sync::LazyLock;
+pub use orrery_runtime::owned::{is_going, meta};
 
 /// What the workload and the secret of the sidecars of a service end with.
 const SUFFIX: &str = "-sidecar";
@@ -28,15 +28,6 @@ pub fn name_of(service: &str) -> String {
 /// The service that a workload of this name would be the sidecars of.
 pub fn service_of(workload: &str) -> Option<&str> {
     workload.strip_suffix(SUFFIX)
-}
-
-pub fn meta(metadata: &Option<ObjectMeta>) -> &ObjectMeta {
-    static NOTHING: LazyLock<ObjectMeta> = LazyLock::new(ObjectMeta::default);
-    metadata.as_ref().unwrap_or(&NOTHING)
-}
-
-pub fn is_going(metadata: &Option<ObjectMeta>) -> bool {
-    meta(metadata).deletion_timestamp.is_some()
 }
 
 /// Whether sidecars are asked for.

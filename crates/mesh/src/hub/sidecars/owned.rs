@@ -1,10 +1,12 @@
 //! What belongs to a service in the store: declared, and taken away.
 use super::names::{MANAGER, belongs_to, is_going, meta};
 use orrery_api::Encoded;
-use orrery_hub::{ApplyOptions, DeleteOptions, Error, ObjectName, Precondition, Resources};
+use orrery_hub::{DeleteOptions, Error, ObjectName, Resources};
 use orrery_proto::apps::v1::Workload;
 use orrery_proto::core::v1::Secret;
 use orrery_proto::meta::v1::ObjectMeta;
+pub use orrery_runtime::owned::Declared;
+use orrery_runtime::owned::{self, ignore_gone, revision};
 
 /// A kind that is made for services.
 pub trait Part: prost::Message + prost::Name + Default {
@@ -23,43 +25,13 @@ impl Part for Secret {
     }
 }
 
-/// What became of a declaration.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Declared {
-    Is,
-    /// The object is on its way out; it is made anew when it is gone.
-    Going,
-    /// An object of that name is somebody else's.
-    Taken,
-    /// It cannot be stored, and why.
-    Refused(String),
-}
-
-/// Makes an object what is declared for the service of this identity, and leaves fields alone of which nothing is
-/// said. An object that is not the service's stays as it is.
+/// Makes an object what is declared for the service of this identity.
 pub async fn declare<T: Part>(
     resources: &Resources<T>,
     wanted: &T,
     uid: &str,
-) -> Result<Declared, Error> {
-    let own = meta(wanted.metadata());
-    let there = resources.find(&ObjectName::new(&own.project, &own.name)).await?;
-    let precondition = match &there {
-        None => Precondition::Absent,
-        Some(there) if !belongs_to(there.metadata(), uid) => return Ok(Declared::Taken),
-        Some(there) if is_going(there.metadata()) => return Ok(Declared::Going),
-        Some(there) => Precondition::At(revision(there.metadata())?),
-    };
-    let object = Encoded::from_typed(resources.kind(), wanted)
-        .map_err(|error| Error::Internal(format!("cannot write {}: {error}", T::NAME)))?;
-    let options = ApplyOptions { precondition, force: true, ..ApplyOptions::declared_by(MANAGER) };
-    match resources.accessor().apply_encoded(object, options).await {
-        Ok(_) => Ok(Declared::Is),
-        Err(error @ (Error::Invalid { .. } | Error::TooLarge(_) | Error::Forbidden(_))) => {
-            Ok(Declared::Refused(error.to_string()))
-        }
-        Err(error) => Err(error),
-    }
+) -> Result<Declared<Encoded>, Error> {
+    owned::declare(resources, wanted, T::metadata, MANAGER, |there| belongs_to(there, uid)).await
 }
 
 /// Asks an object to go if it is the service's.
@@ -78,16 +50,5 @@ pub async fn remove<T: Part>(
         revision: Some(revision(there.metadata())?),
         ..DeleteOptions::default()
     };
-    match resources.accessor().delete(options).await {
-        Ok(_) | Err(Error::NotFound { .. } | Error::ProjectNotFound { .. }) => Ok(()),
-        Err(error) => Err(error),
-    }
-}
-
-/// The revision that an object was read at.
-fn revision(metadata: &Option<ObjectMeta>) -> Result<orrery_hub::Revision, Error> {
-    let metadata = meta(metadata);
-    metadata.resource_version.parse().map_err(|_| {
-        Error::Internal(format!("{} has no revision after it was read", metadata.name))
-    })
+    ignore_gone(resources.accessor().delete(options).await).map(|_| ())
 }
