@@ -54,6 +54,8 @@ pub struct Qemu {
     link: Link<Qmp>,
     files: Files,
     export: Export,
+    /// Held while a volume gets the first free slot, or the server that all of them share is started.
+    exporting: tokio::sync::Mutex<()>,
     /// Held while an image is looked at.
     looking: tokio::sync::Mutex<()>,
 }
@@ -62,7 +64,8 @@ impl Qemu {
     pub fn open(config: QemuConfig) -> Result<Self> {
         let files = Files::open(&config.images, &config.memory)?;
         let link = Link::new(Qmp, config.socket);
-        Ok(Self { link, files, export: config.export, looking: Default::default() })
+        let (exporting, looking) = Default::default();
+        Ok(Self { link, files, export: config.export, exporting, looking })
     }
 
     async fn call(&self, command: &str, arguments: Value) -> Result<Value> {
