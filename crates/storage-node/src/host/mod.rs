@@ -5,5 +5,5 @@ pub(crate) mod ext;
 pub mod filesystem;
 pub mod mount;
 pub mod mounts;
-mod program;
+pub(crate) mod program;
 pub mod stage;

@@ -5,7 +5,7 @@ use std::{
     process::{Output, Stdio},
     time::Duration,
 };
-use tokio::process::Command;
+use tokio::{io::AsyncWriteExt, process::Command};
 
 /// How long a program may take that only looks, or mounts; longer means that the device hangs.
 const TIME_MAX: Duration = Duration::from_secs(600);
@@ -21,6 +21,35 @@ pub async fn output<A: AsRef<OsStr>>(program: &str, arguments: &[A]) -> Result<O
     match tokio::time::timeout(TIME_MAX, running).await {
         Ok(ended) => ended.map_err(|error| not_run(program, error)),
         Err(_) => Err(Error::Deadline(format!("{program} did not end within {TIME_MAX:?}"))),
+    }
+}
+
+/// The same for a program that is told what to do, and when to end, on its standard input, which stays open until
+/// then.
+pub async fn talk<A: AsRef<OsStr>>(
+    program: &str,
+    arguments: &[A],
+    input: Vec<u8>,
+    time_max: Duration,
+) -> Result<Output> {
+    let talked = async {
+        let mut child =
+            command(program, arguments).stdin(Stdio::piped()).kill_on_drop(true).spawn()?;
+        let stdin = child.stdin.take();
+        let telling = async {
+            let mut stdin = stdin;
+            if let Some(stdin) = &mut stdin {
+                // One that ends before it was told everything says why on its other streams.
+                let _ = stdin.write_all(&input).await;
+            }
+            stdin
+        };
+        let (_open, ended) = tokio::join!(telling, child.wait_with_output());
+        ended
+    };
+    match tokio::time::timeout(time_max, talked).await {
+        Ok(ended) => ended.map_err(|error| not_run(program, error)),
+        Err(_) => Err(Error::Deadline(format!("{program} did not end within {time_max:?}"))),
     }
 }
 
@@ -74,7 +103,8 @@ pub fn succeeded(program: &str, output: &Output) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::to_the_end;
+    use super::{talk, to_the_end};
+    use crate::error::Error;
     use std::{fs, path::Path, time::Duration};
 
     /// Longer than a shell takes to begin, on a busy machine too.
@@ -106,6 +136,17 @@ mod tests {
         }
         fs::write(path("go"), "").unwrap();
         tokio::time::timeout(PATIENCE, until_there(&path("ended"))).await.expect("it goes on");
+    }
+
+    #[tokio::test]
+    async fn a_program_is_told_what_to_do_and_given_up_when_it_does_not_end() {
+        let told = talk("sh", &["-c", "read -r line; echo \"$line\""], b"end\n".to_vec(), PATIENCE);
+        assert_eq!(told.await.unwrap().stdout, b"end\n");
+        // Its input stays open, so it waits for more.
+        let waiting = talk("cat", &[] as &[&str], Vec::new(), Duration::from_millis(50));
+        assert!(matches!(waiting.await, Err(Error::Deadline(_))));
+        let none = talk("orrery-no-such-program", &[] as &[&str], Vec::new(), PATIENCE);
+        assert!(matches!(none.await, Err(Error::Unsupported(_))));
     }
 
     /// The largest devices take hours.

@@ -5,9 +5,12 @@ use crate::{
     ledger::{MappingEntry, Phase, SnapshotEntry, VolumeEntry},
     volume::{Media, VolumeName},
 };
+use futures::StreamExt;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
+/// Beside each other, since an image whose cluster is silent takes its time.
+const MAPPINGS_AT_ONCE: usize = 64;
 /// How often a data plane in another process is asked whether it is still the same.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -26,11 +29,13 @@ impl Volumes {
                 tracing::error!(snapshot = %name, %error, "an interrupted operation cannot be finished");
             }
         }
-        for MappingEntry { name, .. } in self.books(|books| books.mappings.list()).await? {
+        let mappings = self.books(|books| books.mappings.list()).await?;
+        let again = async |MappingEntry { name, .. }| {
             if let Err(error) = self.map_again(&name).await {
                 tracing::error!(volume = %name, %error, "a volume cannot be mapped again");
             }
-        }
+        };
+        futures::stream::iter(mappings).for_each_concurrent(MAPPINGS_AT_ONCE, again).await;
         Ok(())
     }
 

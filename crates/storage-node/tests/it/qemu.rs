@@ -171,6 +171,52 @@ async fn machines_get_sockets_with_vhost_user_blk() {
     }
 }
 
+/// Makes volumes and maps them all at once; returns where they are.
+async fn map_at_once(volumes: &Arc<Volumes>, count: usize) -> Vec<String> {
+    let mut mapping = tokio::task::JoinSet::new();
+    for number in 0..count {
+        let volume = format!("v{number}");
+        volumes.create(request(&volume, 1 << 20)).await.unwrap();
+        let volumes = volumes.clone();
+        mapping.spawn(async move { volumes.map(&name(&volume), Params::Provisioned).await });
+    }
+    mapping.join_all().await.into_iter().map(|mapped| mapped.unwrap().device).collect()
+}
+
+/// proves: VOL-05
+#[tokio::test(flavor = "multi_thread")]
+async fn volumes_that_are_mapped_at_once_get_slots_of_their_own() {
+    let folder = TempDir::new().unwrap();
+    let _daemon = Daemon::start(folder.path()).await;
+    let slot = |number: usize| Slot {
+        socket: folder.path().join(format!("vhost{number}.sock")),
+        device: format!("/devices/pci0000:00/0000:00:{number}.0/"),
+    };
+    let slots: Vec<Slot> = (10..18).map(slot).collect();
+    let expect: Vec<String> = slots.iter().map(|slot| slot.device.clone()).collect();
+    let sockets: Vec<PathBuf> = slots.iter().map(|slot| slot.socket.clone()).collect();
+    let volumes = volumes(folder.path(), Export::VhostUserBlk { slots }).await;
+    let mut found = map_at_once(&volumes, expect.len()).await;
+    found.sort();
+    assert_eq!(found, expect);
+    assert!(sockets.iter().all(|socket| socket.exists()), "each has its socket");
+}
+
+/// The first of them starts the server that all of them share.
+///
+/// proves: VOL-05
+#[tokio::test(flavor = "multi_thread")]
+async fn volumes_that_are_mapped_at_once_share_one_server() {
+    let folder = TempDir::new().unwrap();
+    let _daemon = Daemon::start(folder.path()).await;
+    let export = Export::Nbd { socket: folder.path().join("nbd.sock") };
+    let volumes = volumes(folder.path(), export).await;
+    for uri in map_at_once(&volumes, 8).await {
+        let read = tokio::task::spawn_blocking(move || io(&uri, "read 0 4096")).await.unwrap();
+        assert!(read.contains("read 4096"), "{read}");
+    }
+}
+
 /// proves: VOL-05
 #[tokio::test]
 async fn a_daemon_that_is_not_there_is_unavailable() {

@@ -130,13 +130,14 @@ impl AttachmentEdge {
         });
         let mut host = self.hosts.host(controller)?;
         let request = MapVolumeRequest { volume_id: handle.to_owned(), params };
-        let reply = host.controller.map_volume(request).await?.into_inner();
+        let reply = host.controller.map_volume(request).await.map_err(ceph::problem)?.into_inner();
         Ok((reply.device, reply.scsi))
     }
 
     async fn unmap(&self, controller: &str, handle: &str) -> Result<(), Problem> {
         let request = UnmapVolumeRequest { volume_id: handle.to_owned() };
-        self.hosts.host(controller)?.controller.unmap_volume(request).await?;
+        let mut host = self.hosts.host(controller)?;
+        host.controller.unmap_volume(request).await.map_err(ceph::problem)?;
         Ok(())
     }
 

@@ -7,10 +7,10 @@ use orrery_proto::oim::v0::CephParams;
 use orrery_proto::storage::v1::{CephImage, Volume};
 use orrery_proto::volumes::v1::CheckCephRequest;
 use std::time::Duration;
-use tonic::Code;
+use tonic::{Code, Status};
 
-/// An image that could not be opened is tried again after this. Not sooner: while a cluster does not
-/// answer, the daemon that asks it does nothing else.
+/// An image that could not be opened is tried again after this. Not sooner: SPDK does nothing else while a
+/// cluster does not answer, and for `qemu-storage-daemon` each attempt is a process.
 pub const RETRY: Duration = Duration::from_secs(60);
 /// The value of a secret that is the key.
 const KEY: &str = "key";
@@ -74,20 +74,34 @@ pub async fn look(host: &mut Host, params: CephParams) -> Result<i64, Problem> {
     let request = CheckCephRequest { secret, user, monitors, pool, image };
     match host.pool.check_ceph(request).await {
         Ok(found) => Ok(found.into_inner().size_bytes),
-        Err(status) if status.code() == Code::DeadlineExceeded => {
-            Err(Problem { reason: "ClusterAway", message: status.message().to_owned() })
-        }
         Err(status) if status.code() == Code::FailedPrecondition => {
             Err(Problem { reason: "NoCeph", message: status.message().to_owned() })
         }
-        Err(status) => Err(status.into()),
+        Err(status) => Err(problem(status)),
     }
+}
+
+/// What a storage controller says when it maps or unmaps. It answered itself, so what it waited for in vain is a
+/// cluster.
+pub fn problem(status: Status) -> Problem {
+    if status.code() == Code::DeadlineExceeded {
+        return Problem { reason: "ClusterAway", message: status.message().to_owned() };
+    }
+    status.into()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::key_of;
+    use super::{key_of, problem};
     use orrery_proto::core::v1::{Secret, SecretSpec};
+
+    #[test]
+    fn a_silent_cluster_is_told_from_a_host_that_is_away() {
+        let reason = |code| problem(tonic::Status::new(code, "why")).reason;
+        assert_eq!(reason(tonic::Code::DeadlineExceeded), "ClusterAway");
+        assert_eq!(reason(tonic::Code::Unavailable), "HostAway");
+        assert_eq!(reason(tonic::Code::PermissionDenied), "AccessDenied");
+    }
 
     #[test]
     fn a_key_is_a_value_of_a_secret() {

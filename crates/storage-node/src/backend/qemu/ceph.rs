@@ -1,91 +1,118 @@
 //! Images of Ceph: how the daemon opens them, and what it means when it cannot.
-use super::Qemu;
+use super::{Qemu, look::look};
 use crate::{
     error::{Doing, Error, Result},
-    volume::{CephImage, Media, Size},
+    volume::{CephImage, Size},
 };
 use serde_json::{Value, json};
-use std::{fs, path::PathBuf, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 use tokio::{io::AsyncReadExt, net::TcpStream};
 
 /// Where a monitor of Ceph listens if the port is not said.
 const PORT: &str = "6789";
-/// A cluster that does not let a user in, or is not there, is given up after this many seconds. The
-/// daemon does nothing else meanwhile, so it must not be Ceph's own five minutes.
+/// A cluster that does not let a user in, or is not there, is given up after this many seconds. What
+/// opens an image does nothing else meanwhile, so it must not be Ceph's own five minutes.
 const PATIENCE_SECONDS: u32 = 10;
-/// What the daemon reads instead of this host's configuration of Ceph, which may be for another cluster.
-const CONF: &str = "ceph.conf";
 /// How the greeting of a monitor begins, in both versions of its protocol.
 const GREETING: &[u8; 6] = b"ceph v";
+/// What the driver says of a cluster that it cannot talk to.
+const CONNECTING: &str = "error connecting";
 const GREETING_WAIT: Duration = Duration::from_secs(2);
-/// The node of an image that is only looked at. No volume's node has this name.
-const LOOK: &str = "look";
+
+/// What daemons read instead of this host's configuration of Ceph, which may be for another cluster.
+pub(super) struct Confs {
+    /// For the daemon with all volumes. Reading and writing have no limit: a machine waits for its disk
+    /// rather than being told that it is broken.
+    pub serve: PathBuf,
+    /// For one that only looks, and gives up the disks of a cluster as well as its monitors.
+    pub look: PathBuf,
+}
+
+impl Confs {
+    pub fn write(folder: &Path) -> Result<Self> {
+        let (serve, look) = (folder.join("ceph.conf"), folder.join("ceph-look.conf"));
+        let monitors = ["client_mount_timeout", "rados_mon_op_timeout"];
+        for (path, more) in [(&serve, None), (&look, Some("rados_osd_op_timeout"))] {
+            let limits = monitors.into_iter().chain(more);
+            let limits: String =
+                limits.map(|limit| format!("{limit} = {PATIENCE_SECONDS}\n")).collect();
+            let text = format!("[global]\n{limits}");
+            fs::write(path, text).doing(|| format!("write {}", path.display()))?;
+        }
+        Ok(Self { serve, look })
+    }
+}
+
+/// How a node opens the image. A user without a key is one of a cluster that asks for none.
+pub(super) fn driver(ceph: &CephImage, conf: &Path, key: Option<String>) -> Value {
+    let server = |(host, port)| json!({ "host": host, "port": port });
+    let server: Vec<Value> = ceph.monitors.split(',').map(monitor).map(server).collect();
+    let mut driver = json!({
+        "driver": "rbd",
+        "conf": conf,
+        "pool": ceph.pool,
+        "image": ceph.image,
+        "user": ceph.user,
+        "auth-client-required": ["none"],
+        "server": server,
+    });
+    if let Some(key) = key {
+        driver["auth-client-required"] = json!(["cephx"]);
+        driver["key-secret"] = json!(key);
+    }
+    driver
+}
+
+/// The object that a key is for a daemon, if there is a key: one of its own, so that no description of a
+/// node has it.
+pub(super) fn key(node: &str, ceph: &CephImage) -> Result<Option<Value>> {
+    let key = ceph.secret.reveal();
+    if key.is_empty() {
+        return Ok(None);
+    }
+    // The daemon would repeat what it cannot read, and a key must not be in a message.
+    if !is_base64(key) {
+        return Err(Error::Invalid("ceph.secret is no key of Ceph: those are base64".into()));
+    }
+    // The format says how the key is written here; the daemon encodes it again for Ceph.
+    let id = key_name(node);
+    Ok(Some(json!({ "qom-type": "secret", "id": id, "data": key, "format": "base64" })))
+}
 
 impl Qemu {
-    /// The driver's part of a node. The key goes to the daemon as an object of its own, so that no
-    /// description of a node has it. A user without a key is one of a cluster that asks for none.
+    /// The driver's part of a node, after its key went to the daemon. A key that is there was left by an
+    /// attempt with another one.
     pub(super) async fn rbd(&self, node: &str, ceph: &CephImage) -> Result<Value> {
-        let server = |(host, port)| json!({ "host": host, "port": port });
-        let server: Vec<Value> = ceph.monitors.split(',').map(monitor).map(server).collect();
-        let mut driver = json!({
-            "driver": "rbd",
-            "conf": self.ceph_conf()?,
-            "pool": ceph.pool,
-            "image": ceph.image,
-            "user": ceph.user,
-            "auth-client-required": ["none"],
-            "server": server,
-        });
-        let key = ceph.secret.reveal();
-        if !key.is_empty() {
-            driver["auth-client-required"] = json!(["cephx"]);
-            driver["key-secret"] = json!(self.add_key(node, key).await?);
+        let key = key(node, ceph)?;
+        let name = key.is_some().then(|| key_name(node));
+        let driver = driver(ceph, &self.confs.serve, name);
+        if let Some(key) = key {
+            self.remove_key(node).await?;
+            self.call("object-add", key).await?;
         }
         Ok(driver)
     }
 
-    /// Opens the image for a moment, only to read, under a name of its own.
+    /// The size of an image, which is looked at beside the daemon.
     pub(super) async fn look_at_image(&self, ceph: &CephImage) -> Result<Size> {
-        let _one_at_a_time = self.looking.lock().await;
-        // What an attempt left behind that was interrupted.
-        self.remove_named(LOOK).await?;
-        let found = self.open_to_look(ceph).await;
-        let removed = self.remove_named(LOOK).await;
-        let found = found?;
-        removed.map(|()| found)
+        let Ok(_turn) = self.looking.acquire().await else {
+            return Err(Error::Unavailable("the storage controller is stopping".to_owned()));
+        };
+        look(ceph, &self.confs.look).await
     }
 
-    async fn open_to_look(&self, ceph: &CephImage) -> Result<Size> {
-        let mut node = self.rbd(LOOK, ceph).await?;
-        node["node-name"] = json!(LOOK);
-        node["read-only"] = json!(true);
-        match self.call("blockdev-add", node).await {
-            Ok(_) => self.node_size(LOOK).await,
-            Err(error) => Err(explained(ceph, error).await),
+    /// Refuses to go on with a cluster that is silent: closing an image waits for it too, and the daemon with all
+    /// volumes would.
+    pub(super) async fn answers(&self, ceph: &CephImage) -> Result<()> {
+        match self.look_at_image(ceph).await {
+            Err(error @ Error::Deadline(_)) => Err(error),
+            // Whatever else is wrong with the image, somebody said so.
+            Ok(_) | Err(_) => Ok(()),
         }
-    }
-
-    fn ceph_conf(&self) -> Result<PathBuf> {
-        let path = self.files.folder(Media::File).join(CONF);
-        let limits = ["client_mount_timeout", "rados_mon_op_timeout"];
-        let limits = limits.map(|limit| format!("{limit} = {PATIENCE_SECONDS}\n"));
-        let text = format!("[global]\n{}", limits.concat());
-        fs::write(&path, text).doing(|| format!("write {}", path.display()))?;
-        Ok(path)
-    }
-
-    /// Returns the name of the object. One that is there was left by an attempt with another key.
-    async fn add_key(&self, node: &str, key: &str) -> Result<String> {
-        // The daemon would repeat what it cannot read, and a key must not be in a message.
-        if !is_base64(key) {
-            return Err(Error::Invalid("ceph.secret is no key of Ceph: those are base64".into()));
-        }
-        self.remove_key(node).await?;
-        // The format says how the key is written here; the daemon encodes it again for Ceph.
-        let id = key_name(node);
-        let arguments = json!({ "qom-type": "secret", "id": id, "data": key, "format": "base64" });
-        self.call("object-add", arguments).await?;
-        Ok(id)
     }
 
     pub(super) async fn remove_key(&self, node: &str) -> Result<()> {
@@ -107,7 +134,7 @@ impl Qemu {
     }
 }
 
-fn key_name(node: &str) -> String {
+pub(super) fn key_name(node: &str) -> String {
     format!("{node}-key")
 }
 
@@ -115,8 +142,9 @@ fn key_name(node: &str) -> String {
 /// not there look the same to it: Ceph tries again until its time is over. So in that case the
 /// monitors are asked whether they are there.
 pub async fn explained(ceph: &CephImage, error: Error) -> Error {
+    let connecting = error.to_string().contains(CONNECTING);
     match meaning(ceph, error) {
-        Error::Deadline(_) if somebody_answers(&ceph.monitors).await => denied(ceph),
+        Error::Deadline(_) if connecting && somebody_answers(&ceph.monitors).await => denied(ceph),
         other => other,
     }
 }
@@ -172,10 +200,16 @@ fn meaning(ceph: &CephImage, error: Error) -> Error {
     if refused.contains(&true) {
         return denied(ceph);
     }
-    if said.contains("error connecting") {
+    if said.contains(CONNECTING) {
         return Error::Deadline(format!(
             "no monitor of Ceph at {monitors} answered client.{user} within {PATIENCE_SECONDS} s: \
              check their addresses, and that they run"
+        ));
+    }
+    if said.ends_with("Connection timed out") {
+        return Error::Deadline(format!(
+            "the monitors of Ceph at {monitors} answer, and its disks did not within {PATIENCE_SECONDS} s when \
+             {pool}/{image} was opened: see what ceph health says"
         ));
     }
     if said.contains("rbd") && (said.contains("nknown driver") || said.contains("not accept value"))
@@ -259,6 +293,8 @@ mod tests {
         let header = "error reading header from disk: Operation not permitted";
         check(header, Code::PermissionDenied, &user);
         check("error connecting: Connection timed out", Code::DeadlineExceeded, &user);
+        let header = "error reading header from disk: Connection timed out";
+        check(header, Code::DeadlineExceeded, &["disks", "fast/disk", "ceph health"]);
         check("Unknown driver 'rbd'", Code::FailedPrecondition, &["qemu-block-extra"]);
         check("no space for a node", Code::Internal, &["no space"]);
     }

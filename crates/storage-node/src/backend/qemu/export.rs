@@ -45,6 +45,7 @@ impl Qemu {
 
     pub(super) async fn add_export(&self, name: &VolumeName) -> Result<Mapping> {
         let node = node_name(name);
+        let _one_at_a_time = self.exporting.lock().await;
         let (id, mut arguments) = match &self.export {
             Export::Nbd { socket } => {
                 self.ensure_nbd_server(socket).await?;

@@ -11,6 +11,7 @@
 
 mod ceph;
 mod export;
+mod look;
 mod nodes;
 mod qmp;
 
@@ -19,10 +20,15 @@ use crate::{
     error::{Error, Result, blocking},
     volume::{Capacity, CephImage, Mapping, Media, Size, VolumeName},
 };
+use nodes::node_name;
 use qmp::Qmp;
 use serde_json::Value;
 use std::path::PathBuf;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
+
+/// Each look is a process for up to ten seconds in a minute, so that it takes six times as many refused
+/// images until one of them waits for another.
+const LOOKS_MAX: usize = 16;
 
 /// How the daemon is reached, where images are, and how they get to a machine.
 #[derive(Clone, Debug)]
@@ -54,15 +60,26 @@ pub struct Qemu {
     link: Link<Qmp>,
     files: Files,
     export: Export,
-    /// Held while an image is looked at.
-    looking: tokio::sync::Mutex<()>,
+    confs: ceph::Confs,
+    /// Held while a volume gets the first free slot, or the server that all of them share is started.
+    exporting: tokio::sync::Mutex<()>,
+    /// As many images of Ceph are looked at beside each other.
+    looking: Semaphore,
 }
 
 impl Qemu {
     pub fn open(config: QemuConfig) -> Result<Self> {
         let files = Files::open(&config.images, &config.memory)?;
-        let link = Link::new(Qmp, config.socket);
-        Ok(Self { link, files, export: config.export, looking: Default::default() })
+        let confs = ceph::Confs::write(files.folder(Media::File))?;
+        let (link, looking) = (Link::new(Qmp, config.socket), Semaphore::new(LOOKS_MAX));
+        Ok(Self {
+            link,
+            files,
+            export: config.export,
+            exporting: Default::default(),
+            confs,
+            looking,
+        })
     }
 
     async fn call(&self, command: &str, arguments: Value) -> Result<Value> {
@@ -80,7 +97,7 @@ impl Backend for Qemu {
         let path = self.files.path(image);
         match from {
             Some(from) if self.exported(&from.name).await?.is_some() => {
-                self.back_up(&from.name, &path, size).await
+                self.back_up(from, &path, size).await
             }
             from => {
                 let from = from.map(|image| self.files.path(image));
@@ -126,8 +143,14 @@ impl Backend for Qemu {
         added
     }
 
-    async fn unmap(&self, name: &VolumeName, _: &Target) -> Result<()> {
-        if let Some(export) = self.exported(name).await? {
+    async fn unmap(&self, name: &VolumeName, target: &Target) -> Result<()> {
+        let export = self.exported(name).await?;
+        if let Target::Ceph(ceph) = target
+            && (export.is_some() || self.has_node(&node_name(name)).await?)
+        {
+            self.answers(ceph).await?;
+        }
+        if let Some(export) = export {
             self.remove_export(name, &export).await?;
         }
         self.remove_node(name).await

@@ -1,7 +1,7 @@
 //! Block nodes: the daemon's view of an image.
 use super::{Qemu, ceph};
 use crate::{
-    backend::{Target, image},
+    backend::{Image, Target, image},
     error::{Error, Result, blocking},
     volume::{Size, VolumeName},
 };
@@ -25,9 +25,19 @@ fn copy_name(name: &VolumeName) -> String {
     format!("{}-copy", node_name(name))
 }
 
+/// How large a node is, among the answer to `query-named-block-nodes`.
+pub fn virtual_size(nodes: &Value, node: &str) -> Result<Size> {
+    let nodes = nodes.as_array().map(Vec::as_slice).unwrap_or_default();
+    let found = nodes.iter().find(|found| found["node-name"] == node);
+    let bytes = found.and_then(|found| found["image"]["virtual-size"].as_u64());
+    Size::try_from(bytes.ok_or_else(|| Error::not_found("block node", node))?)
+}
+
 impl Qemu {
-    async fn has_node(&self, node: &str) -> Result<bool> {
-        let nodes = self.call("query-named-block-nodes", json!({ "flat": true })).await?;
+    /// Asks for what the daemon has counted. What describes nodes would read the images of Ceph among them, and
+    /// wait for as long as one of their clusters is silent.
+    pub(super) async fn has_node(&self, node: &str) -> Result<bool> {
+        let nodes = self.call("query-blockstats", json!({ "query-nodes": true })).await?;
         let named = |found: &Value| found["node-name"] == node;
         Ok(nodes.as_array().is_some_and(|nodes| nodes.iter().any(named)))
     }
@@ -46,7 +56,12 @@ impl Qemu {
                 }
                 json!({ "driver": "file", "filename": path, "discard": "unmap" })
             }
-            Target::Ceph(ceph) => self.rbd(&node, ceph).await?,
+            Target::Ceph(ceph) => {
+                // A daemon that waits for Ceph has no time for other volumes, so it is asked to open only
+                // what another process could open just now.
+                self.look_at_image(ceph).await?;
+                self.rbd(&node, ceph).await?
+            }
         };
         let arguments =
             json!({ "driver": "raw", "node-name": node, "discard": "unmap", "file": file });
@@ -57,30 +72,28 @@ impl Qemu {
         }
     }
 
-    pub(super) async fn remove_node(&self, name: &VolumeName) -> Result<()> {
-        self.remove_named(&node_name(name)).await
-    }
-
     /// Removes a node and the key that it was opened with.
-    pub(super) async fn remove_named(&self, node: &str) -> Result<()> {
-        if self.has_node(node).await? {
+    pub(super) async fn remove_node(&self, name: &VolumeName) -> Result<()> {
+        let node = node_name(name);
+        if self.has_node(&node).await? {
             self.call("blockdev-del", json!({ "node-name": node })).await?;
         }
-        self.remove_key(node).await
+        self.remove_key(&node).await
     }
 
     /// Copies a volume that is exported, as it is now: the daemon keeps what is overwritten meanwhile.
-    pub(super) async fn back_up(&self, from: &VolumeName, path: &Path, size: Size) -> Result<()> {
+    pub(super) async fn back_up(&self, from: &Image, path: &Path, size: Size) -> Result<()> {
         if let Some(existing) = image::size_of(path)? {
             let message = || format!("{} exists with {existing}", path.display());
             return if existing == size { Ok(()) } else { Err(Error::Conflict(message())) };
         }
         let partial = path.with_added_extension(image::PARTIAL);
-        let (made, target) = (partial.clone(), copy_name(from));
+        let (made, target) = (partial.clone(), copy_name(&from.name));
         // The daemon copies between nodes of one size; it grows afterwards.
-        let source = self.node_size(&node_name(from)).await?;
+        let source = image::size_of(&self.files.path(from))?;
+        let source = source.ok_or_else(|| Error::not_found("image", from.name.as_str()))?;
         blocking(move || image::create(&made, source, None)).await?;
-        let copied = self.copy_node(from, &target, &partial).await;
+        let copied = self.copy_node(&from.name, &target, &partial).await;
         let (path, done) = (path.to_owned(), partial.clone());
         let copied = match copied {
             Ok(()) => {
@@ -97,14 +110,6 @@ impl Qemu {
             let _ = fs::remove_file(&partial);
         }
         copied
-    }
-
-    pub(super) async fn node_size(&self, node: &str) -> Result<Size> {
-        let nodes = self.call("query-named-block-nodes", json!({ "flat": true })).await?;
-        let nodes = nodes.as_array().map(Vec::as_slice).unwrap_or_default();
-        let found = nodes.iter().find(|found| found["node-name"] == node);
-        let bytes = found.and_then(|found| found["image"]["virtual-size"].as_u64());
-        Size::try_from(bytes.ok_or_else(|| Error::not_found("block node", node))?)
     }
 
     /// Ends a copy that was going on when the controller died.

@@ -55,6 +55,8 @@ pub struct Slot {
 pub struct Spdk {
     link: Link<JsonRpc>,
     vhost: Vhost,
+    /// Held while a volume gets the first free slot.
+    showing: tokio::sync::Mutex<()>,
     /// Held while an image is looked at.
     looking: tokio::sync::Mutex<()>,
 }
@@ -69,7 +71,8 @@ struct Bdev {
 impl Spdk {
     pub fn new(config: SpdkConfig) -> Self {
         let link = Link::new(JsonRpc, config.socket);
-        Self { link, vhost: config.vhost, looking: Default::default() }
+        let (showing, looking) = Default::default();
+        Self { link, vhost: config.vhost, showing, looking }
     }
 
     async fn call(&self, method: &str, params: Value) -> Result<Value> {
@@ -207,10 +210,12 @@ impl Backend for Spdk {
             Target::Image(_) => {}
             Target::Ceph(ceph) => self.ensure_rbd(name, ceph).await?,
         }
+        let showing = self.showing.lock().await;
         let mapped = match &self.vhost {
             Vhost::Scsi { controller, device } => self.map_scsi(name, controller, device).await,
             Vhost::Blk { slots } => self.map_blk(name, slots).await,
         };
+        drop(showing);
         if let (Err(_), Target::Ceph(_)) = (&mapped, target) {
             // Nothing half done; if SPDK is gone, so is the device.
             let _ = self.remove_rbd(name).await;
