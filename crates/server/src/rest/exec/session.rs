@@ -64,9 +64,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
     /// Until the command ends, the client goes, or it is over for another reason. Dropping the events ends a command
     /// that still runs.
     pub async fn run(mut self, over: impl Future<Output = End>) {
+        // A server that stops ends the connections of its agents, too: the reason comes before what follows from it.
         let end = tokio::select! {
-            end = self.converse() => end,
+            biased;
             end = over => end,
+            end = self.converse() => end,
         };
         drop(self.events);
         // Whoever does not listen any more needs no farewell.
