@@ -1,6 +1,6 @@
 //! `cargo xtask bench hub [throughput] [watchers] [scale]`: the hub beside etcd, on the same disk in the same run;
-//! all of it without arguments. `cargo xtask bench hub turns [PROGRAM...]`: the applies of 64 clients alone, again and
-//! again, of this build and of others.
+//! all of it, and the turns, without arguments. `cargo xtask bench hub turns [PROGRAM...]`: the applies of 64 clients
+//! alone, again and again, of this build or of others.
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 
 mod scale;
@@ -20,6 +20,9 @@ async fn main() -> anyhow::Result<()> {
     let wanted = |part: &str| asked.is_empty() || asked.iter().any(|asked| asked == part);
     if wanted("throughput") {
         throughput::measure(folder.path()).await?;
+    }
+    if asked.is_empty() {
+        turns::measure(folder.path(), &[]).await?;
     }
     if wanted("watchers") {
         watchers::measure(folder.path()).await?;

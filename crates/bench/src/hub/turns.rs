@@ -45,6 +45,8 @@ struct Turn {
 /// This build, or others where some are named.
 pub async fn measure(folder: &Path, programs: &[String]) -> anyhow::Result<()> {
     println!("## Durable writes of {CLIENTS} clients in {TURNS} turns of {TIME:?}\n");
+    let folder = &folder.join("turns");
+    std::fs::create_dir(folder)?;
     let (peer, address) = etcd::start(folder).await?;
     let mut all = vec![Competitor::new("etcd: puts".to_owned(), None)];
     let mut programs: Vec<PathBuf> = programs.iter().map(PathBuf::from).collect();
