@@ -1,4 +1,6 @@
 //! Protobuf bytes to records, in one walk along the schema.
+use std::cell::Cell;
+
 use prost::encoding::{WireType, decode_key};
 
 use super::{
@@ -36,13 +38,19 @@ pub enum Malformed {
 /// Reads what the schema calls `id`.
 pub(crate) fn decode(schema: &Schema, id: MessageId, bytes: &[u8]) -> Result<Record, Malformed> {
     let mut record = Record::new();
-    Decoder { schema }.message(id, bytes, &mut record, DEPTH_MAX + 1)?;
+    let in_order = Cell::new(true);
+    Decoder { schema, in_order: &in_order }.message(id, bytes, &mut record, DEPTH_MAX + 1)?;
+    if !in_order.get() {
+        record.order_unknown();
+    }
     Ok(record)
 }
 
 #[derive(Clone, Copy)]
 struct Decoder<'s> {
     schema: &'s Schema,
+    /// Whether all fields that are not known came in the order of their numbers so far.
+    in_order: &'s Cell<bool>,
 }
 
 impl Decoder<'_> {
@@ -62,7 +70,8 @@ impl Decoder<'_> {
             let (number, wire) = decode_key(&mut rest).map_err(|_| Malformed::Key)?;
             let Some((place, field)) = schema.numbered(number, last) else {
                 skip(number, wire, &mut rest, depth)?;
-                record.add_unknown(number, &from[..from.len() - rest.len()]);
+                let in_order = record.add_unknown(number, &from[..from.len() - rest.len()]);
+                self.in_order.set(self.in_order.get() && in_order);
                 continue;
             };
             last = place;
@@ -183,16 +192,11 @@ impl Decoder<'_> {
             }
             Element::WellKnown(known) => {
                 let value = well_known::read(known, content(field, wire, rest)?, before);
-                let value = value.map_err(|error| {
+                let (value, levels) = value.map_err(|error| {
                     let problem = error.to_string();
                     Malformed::WellKnown { field: field.json_name.clone(), problem }
                 })?;
-                match &value {
-                    Value::Open(open) if depth < well_known::levels(open) => {
-                        Err(Malformed::TooDeep)
-                    }
-                    _ => Ok(value),
-                }
+                if depth < levels { Err(Malformed::TooDeep) } else { Ok(value) }
             }
         }
     }

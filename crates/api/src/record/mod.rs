@@ -121,10 +121,21 @@ impl Record {
         self.unknown == other.unknown
     }
 
-    fn add_unknown(&mut self, number: u32, whole: &[u8]) {
+    /// Says whether it came in order.
+    fn add_unknown(&mut self, number: u32, whole: &[u8]) -> bool {
         let Unknown(held) = &mut **self.unknown.get_or_insert_default();
-        let place = held.partition_point(|(held, _)| *held <= number);
-        held.insert(place, (number, Bytes::copy_from_slice(whole)));
+        let in_order = held.last().is_none_or(|(last, _)| *last <= number);
+        held.push((number, Bytes::copy_from_slice(whole)));
+        in_order
+    }
+
+    /// Brings what was added into order, here and below. There may be very many, in any order and in any number of
+    /// parts: it is done once, for all of them.
+    fn order_unknown(&mut self) {
+        if let Some(unknown) = &mut self.unknown {
+            unknown.0.sort_by_key(|(number, _)| *number);
+        }
+        self.fields.iter_mut().for_each(|(_, value)| value.order_unknown());
     }
 
     fn at(&mut self, number: u32, make: impl FnOnce() -> Value) -> &mut Value {

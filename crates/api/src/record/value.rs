@@ -111,6 +111,15 @@ impl Value {
         }
     }
 
+    pub(super) fn order_unknown(&mut self) {
+        match self {
+            Self::Record(record) => record.order_unknown(),
+            Self::List(items) => items.iter_mut().for_each(Self::order_unknown),
+            Self::Map(entries) => entries.values_mut().for_each(Self::order_unknown),
+            _ => {}
+        }
+    }
+
     /// Whether it is what a field without presence has where it is absent.
     pub fn is_zero(&self) -> bool {
         match self {

@@ -5,13 +5,14 @@ use prost_reflect::prost_types::{self, Duration, ListValue, Struct, Timestamp, v
 use super::Value;
 use crate::schema::WellKnown;
 
-/// A message of protobuf itself. Fields of it that nobody knows are not kept: it has had the same ones for ever.
+/// A message of protobuf itself, and how many messages deep these bytes are. Fields of it that nobody knows are not
+/// kept: it has had the same ones for ever.
 pub(super) fn read(
     known: WellKnown,
     bytes: &[u8],
     before: Option<Value>,
-) -> Result<Value, prost::DecodeError> {
-    Ok(match known {
+) -> Result<(Value, usize), prost::DecodeError> {
+    let value = match known {
         WellKnown::Timestamp | WellKnown::Duration => {
             let (seconds, nanos) = match before {
                 Some(Value::Time { seconds, nanos }) => (seconds, nanos),
@@ -28,22 +29,37 @@ pub(super) fn read(
             }
         }
         WellKnown::Struct | WellKnown::Value | WellKnown::List => {
-            let mut open = match before {
-                Some(Value::Open(open)) => open,
-                _ => Box::new(known.nothing()),
+            // Measured by itself: a message may come in very many parts.
+            let mut part = Box::new(known.nothing());
+            merge(known, &mut part, bytes)?;
+            let levels = levels(&part) - usize::from(known != WellKnown::Value);
+            let open = match before {
+                Some(Value::Open(mut open)) => {
+                    merge(known, &mut open, bytes)?;
+                    open
+                }
+                _ => part,
             };
-            match (known, &mut open.kind) {
-                (WellKnown::Struct, Some(Kind::StructValue(object))) => object.merge(bytes)?,
-                (WellKnown::List, Some(Kind::ListValue(list))) => list.merge(bytes)?,
-                _ => open.merge(bytes)?,
-            }
-            Value::Open(open)
+            return Ok((Value::Open(open), levels));
         }
-    })
+    };
+    Ok((value, 1))
+}
+
+fn merge(
+    known: WellKnown,
+    open: &mut prost_types::Value,
+    bytes: &[u8],
+) -> Result<(), prost::DecodeError> {
+    match (known, &mut open.kind) {
+        (WellKnown::Struct, Some(Kind::StructValue(object))) => object.merge(bytes),
+        (WellKnown::List, Some(Kind::ListValue(list))) => list.merge(bytes),
+        _ => open.merge(bytes),
+    }
 }
 
 /// How many messages any JSON is deep.
-pub(super) fn levels(value: &prost_types::Value) -> usize {
+fn levels(value: &prost_types::Value) -> usize {
     let deepest = |levels: Option<usize>| levels.unwrap_or_default();
     match &value.kind {
         // The struct, the entry of its map, and what that holds.

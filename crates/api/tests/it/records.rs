@@ -128,6 +128,44 @@ fn what_is_wrong_with_bytes_is_said() {
     }
 }
 
+/// However many there are, and in whichever order: a stranger may write them.
+#[test]
+fn fields_that_nobody_knows_are_kept_in_the_order_of_their_numbers() {
+    let mut bytes = Vec::new();
+    for number in (100_000..200_000_u64).rev() {
+        prost::encoding::encode_varint(number << 3, &mut bytes);
+        bytes.push(u8::try_from(number % 100).expect("less"));
+    }
+    let object = Object::decode(&gadget_kind(), &bytes).expect("a gadget");
+    assert_eq!(object.record().unknown().count(), 100_000);
+    assert_eq!(
+        object.record().unknown().next().map(|it| it.to_vec()),
+        Some(vec![0x80, 0xea, 0x30, 0])
+    );
+    assert!(Some(object.to_message()) == by_the_library(&bytes), "the same as the library reads");
+}
+
+/// A spec that comes in as many parts as an object has room for, each with a field that nobody knows, in falling order.
+#[test]
+fn a_message_may_come_in_very_many_parts() {
+    let mut bytes = Vec::new();
+    for number in (1000..101_000_u64).rev() {
+        let mut part = Vec::new();
+        prost::encoding::encode_varint(number << 3, &mut part);
+        part.push(1);
+        bytes.extend([0x22, u8::try_from(part.len()).expect("short")]);
+        bytes.extend(part);
+        // And an entry more for the struct in field 14: the key is of two letters.
+        let key = [b'a' + (number % 26) as u8, b'a' + (number / 26 % 26) as u8];
+        bytes.extend([0x22, 10, 0x72, 8, 0x0a, 6, 0x0a, 2, key[0], key[1], 0x12, 0]);
+    }
+    let object = Object::decode(&gadget_kind(), &bytes).expect("a gadget");
+    let theirs = by_the_library(&bytes);
+    assert!(Some(object.to_message()) == theirs, "the same as the library reads");
+    let spec = object.spec().expect("a spec");
+    assert_eq!(spec.unknown().count(), 100_000);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
