@@ -351,6 +351,8 @@ async fn an_agent_whose_folder_was_deleted_below_it_is_still_the_only_one() {
     let run_dir = world.path().join("run");
     let beside = |config: &mut orrery_agent::AgentConfig| config.run_dir = run_dir.clone();
     let (first, _server) = world.agent_with(beside).await;
+    // Its locks are taken when it has written who it is into the second.
+    read(run_dir.join("agent.lock")).await;
     let (first_try, _silent) = world.lonely_agent(beside);
     assert!(matches!(first_try.ended().await, Err(Error::InUse { .. })));
     lose(&world);
