@@ -9,7 +9,7 @@
 //!   JSON, YAML, protobuf  <---->  Object  ----> default, validate, convert, select, table
 //! ```
 //!
-//! Owns: the [`Scheme`] and its registration, [`Object`] and its three codecs, manifests with the
+//! Owns: the [`Scheme`] and its registration, [`Object`], the [`Record`]s in it and its three codecs, manifests with the
 //! place of every field, defaults, validation, conversion between versions, selectors, table
 //! cells and the comments that `explain` prints.
 //!

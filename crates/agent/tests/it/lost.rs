@@ -25,6 +25,17 @@ fn lose(world: &World) {
     fs::remove_dir_all(world.data_dir()).unwrap();
 }
 
+/// An agent starts the program, and is killed with all that it knew.
+async fn ran_before(world: &World, program: &Program) -> WorkloadInstanceStatus {
+    let (agent, mut server) = world.killable_agent().await;
+    server.assign(program).await;
+    let status = server.until_state(program, "Running").await;
+    read_lines(world.path().join("starts"), 1).await;
+    agent.kill().await;
+    lose(world);
+    status
+}
+
 fn supervisor(pid: i64) -> i64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let (_, rest) = stat.rsplit_once(')').unwrap();
@@ -45,13 +56,8 @@ fn is_found(status: &WorkloadInstanceStatus) -> bool {
 #[tokio::test]
 async fn a_program_is_adopted_by_an_agent_that_has_lost_its_records() {
     let world = World::new();
-    let (agent, mut server) = world.killable_agent().await;
     let program = script(&world, "TERM");
-    server.assign(&program).await;
-    let before = server.until_state(&program, "Running").await;
-    read_lines(world.path().join("starts"), 1).await;
-    agent.kill().await;
-    lose(&world);
+    let before = ran_before(&world, &program).await;
 
     let (agent, mut server) = world.killable_agent().await;
     server.assign_set(&[&program]).await;
@@ -77,15 +83,10 @@ async fn a_program_is_adopted_by_an_agent_that_has_lost_its_records() {
 #[tokio::test]
 async fn an_adopted_job_is_not_done_twice() {
     let world = World::new();
-    let (agent, mut server) = world.killable_agent().await;
     let text =
         "echo $$ >> $T/starts; while ! test -e $T/go; do sleep 0.01; done; echo done; exit 5";
     let job = world.script(text).restart("never");
-    server.assign(&job).await;
-    server.until_state(&job, "Running").await;
-    read_lines(world.path().join("starts"), 1).await;
-    agent.kill().await;
-    lose(&world);
+    ran_before(&world, &job).await;
 
     let (_agent, mut server) = world.killable_agent().await;
     server.assign_set(&[&job]).await;
@@ -104,13 +105,8 @@ async fn an_adopted_job_is_not_done_twice() {
 #[tokio::test]
 async fn what_changed_meanwhile_is_replaced_after_it_has_stopped() {
     let world = World::new();
-    let (agent, mut server) = world.killable_agent().await;
     let program = script(&world, "TERM");
-    server.assign(&program).await;
-    let pid = server.until_state(&program, "Running").await.pid.unwrap();
-    read_lines(world.path().join("starts"), 1).await;
-    agent.kill().await;
-    lose(&world);
+    let pid = ran_before(&world, &program).await.pid.unwrap();
 
     let (_agent, mut server) = world.killable_agent().await;
     let mut changed = program.becomes(program.clone());
@@ -132,14 +128,9 @@ async fn what_changed_meanwhile_is_replaced_after_it_has_stopped() {
 #[tokio::test]
 async fn what_is_not_wanted_any_more_is_stopped_its_own_way() {
     let world = World::new();
-    let (agent, mut server) = world.killable_agent().await;
     let mut program = script(&world, "INT").grace(60);
     program.spec.stop_signal = Some("SIGINT".into());
-    server.assign(&program).await;
-    let pid = server.until_state(&program, "Running").await.pid.unwrap();
-    read_lines(world.path().join("starts"), 1).await;
-    agent.kill().await;
-    lose(&world);
+    let pid = ran_before(&world, &program).await.pid.unwrap();
 
     let (_agent, mut server) = world.killable_agent().await;
     let held = |status: &WorkloadInstanceStatus| {

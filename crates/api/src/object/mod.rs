@@ -102,7 +102,7 @@ impl Object {
     }
 
     /// Sets the field at a dotted JSON path such as `spec.placement.replicas`; the messages on the way are there
-    /// afterwards. Whoever calls it knows the type of the field.
+    /// afterwards. Whoever calls it knows the type of the field, and that it is no branch of a choice.
     pub fn set_at(&mut self, path: &str, value: Value) -> Result<(), ObjectError> {
         let Self { kind, record } = self;
         let none = || ObjectError::NoField { kind: kind.kind().to_owned(), path: path.to_owned() };

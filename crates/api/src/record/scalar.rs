@@ -27,8 +27,9 @@ fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], Malformed> {
 }
 
 fn varint(rest: &mut &[u8]) -> Result<u64, Malformed> {
-    let ends = rest.iter().any(|byte| *byte < 0x80);
-    decode_varint(rest).map_err(|_| if ends { Malformed::Number } else { Malformed::Truncated })
+    let from = *rest;
+    let ends = || from.iter().any(|byte| *byte < 0x80);
+    decode_varint(rest).map_err(|_| if ends() { Malformed::Number } else { Malformed::Truncated })
 }
 
 pub(super) fn scalar(
@@ -125,6 +126,7 @@ pub(super) fn skip(
     }
     Ok(())
 }
+
 fn wrong(field: &FieldSchema, found: WireType) -> Malformed {
     Malformed::WireType { field: field.json_name.clone(), found }
 }

@@ -1,29 +1,17 @@
 //! The output of copies as plain text, with an agent in the test's hands.
 use crate::access::{bind, certificate, until};
-use crate::joining::world;
-use crate::lasting::{unbind, workload};
+use crate::lasting::unbind;
+use crate::sockets::stage;
 use crate::wire::{Tls, address, ask, open};
-use orrery_fleet::middleware::Peer;
 use orrery_pki::{ADMINS, Role, TlsMaterial};
 use orrery_proto::fleet::v1::{
     LogChunk, LogEnd, LogRequest, ToServer, server_message::Message, to_server,
 };
-use orrery_testkit::agent::{FakeAgent, InProcess};
+use orrery_testkit::agent::FakeAgent;
 use orrery_testkit::world::{SOON, World};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 
 const LOG: &str = "/apis/apps.orrery.dev/v1/namespaces/demo/workloads/web/log";
-
-async fn stage() -> (World, FakeAgent) {
-    let world = world().await;
-    world.project("demo").await;
-    let edge = InProcess::new(&world, Peer::default());
-    let mut agent = FakeAgent::connect(&edge, "edge-1").await.unwrap();
-    world.hub.resources().unwrap().apply(&workload("web")).await.unwrap();
-    let copy = agent.assignment().await;
-    agent.report(&copy.id, "Running", copy.generation).await;
-    (world, agent)
-}
 
 /// The text of an answer, line by line, with what HTTP says between.
 async fn read(world: &World, who: &TlsMaterial, query: &str) -> Lines<BufReader<Tls>> {

@@ -28,7 +28,7 @@ const V5: &str = "v5.channel.k8s.io";
 const CAT: &str = "command=cat&stdin=true";
 
 /// A server with a workload, and the agent that runs its one copy.
-async fn stage() -> (World, FakeAgent) {
+pub async fn stage() -> (World, FakeAgent) {
     let world = world().await;
     world.project("demo").await;
     let edge = InProcess::new(&world, Peer::default());
