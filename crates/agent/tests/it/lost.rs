@@ -280,8 +280,9 @@ struct Pretenders(Vec<Child>);
 impl Pretenders {
     fn new(pid: i64, folder: &Path) -> Self {
         let words = ["-c", "sleep 60; exit", "supervisor", folder.to_str().unwrap()];
-        let mut program = Command::new("/bin/sleep");
-        program.arg("60").envs(environment(pid)).process_group(0);
+        let marks = environment(pid).into_iter().map(|(name, value)| format!("{name}={value}"));
+        let mut program = Command::new("setsid");
+        program.args(["/bin/sh", "-c", "env \"$@\" sleep 60; exit", "leader"]).args(marks);
         let mut stranger = Command::new("setpriv");
         let ids = ["--reuid", "65534", "--regid", "65534", "--clear-groups", "setsid", "/bin/sh"];
         stranger.args(ids).args(words).env_clear().envs(environment(supervisor(pid)));

@@ -292,9 +292,10 @@ impl Home {
         let run = carried.remove(RUN)?;
         // The number of a session is nobody else's while somebody is in it. So the session of a
         // supervisor that is gone has no leader, and one of the program's making has a leader of its kind.
+        // Number 0 is a session that began outside of our container: no supervisor of ours leads it.
         let foreign =
             |leader: Stat| leader.identity.pid != pid && !self.carries(leader.identity.pid);
-        if procfs::stat(stat.session).is_some_and(foreign) {
+        if stat.session == 0 || procfs::stat(stat.session).is_some_and(foreign) {
             tracing::warn!(%id, pid, "left alone: it has our words, and the session of somebody else");
             return None;
         }
