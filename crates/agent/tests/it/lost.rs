@@ -4,7 +4,6 @@ use orrery_agent::Error;
 use orrery_proto::apps::v1::WorkloadInstanceStatus;
 use orrery_proto::fleet::v1::{LogRequest, server_message::Message};
 use rustix::process::Signal;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::{collections::BTreeMap, fs};
