@@ -43,6 +43,7 @@ mod services;
 mod side;
 mod stalled;
 mod storage;
+mod unread;
 mod upstream;
 mod websocket;
 

@@ -28,6 +28,7 @@ use crate::secrets;
 use crate::services::Services;
 use crate::side;
 use crate::storage;
+use crate::unread;
 use crate::upstream::{self, Upstreams};
 use orrery_api::{Scheme, SchemeBuilder};
 use orrery_fleet::agents::connection::AgentConnections;
@@ -247,7 +248,8 @@ impl Server {
         let router = router.fallback(rest::unknown);
         let proven = (access.clone(), gate.clone());
         let check = axum::middleware::from_fn_with_state(proven, authenticate);
-        let services = Services::new(router.layer(check), hub, access.clone(), gate, self.browsers);
+        let router = router.layer(check).layer(axum::middleware::from_fn(unread::thrown_away));
+        let services = Services::new(router, hub, access.clone(), gate, self.browsers);
         let listener = self.listener.guarded(access);
         let (store, engine, threads) = (self.store, self.engine, self.threads);
         let taken_in = (connections.clone(), execs);

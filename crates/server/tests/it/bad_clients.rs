@@ -45,6 +45,42 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
     assert_eq!(world.get(WORKLOADS).await.expect(200)["items"], json!([]));
 }
 
+/// Clients that write all before they read anything are told why they were refused, whoever has decided it.
+#[tokio::test]
+async fn a_body_that_nobody_wants_keeps_no_client_from_its_answer() {
+    let world = World::start().await;
+    let files = "/apis/apps.orrery.dev/v1/namespaces/default/workloads/absent/artifacts";
+    let cases = [
+        (WORKLOADS.to_owned(), "", 4 << 20, "413"),
+        (format!("{files}/huge"), "", (48 << 20) + 1, "413"),
+        (format!("{files}/large"), "", 40 << 20, "404"),
+        ("/apis/apps.orrery.dev/v9/workloads".to_owned(), "", 9 << 20, "404"),
+        (WORKLOADS.to_owned(), "authorization: Bearer wrong\r\n", 9 << 20, "401"),
+    ];
+    for (path, headers, length, code) in cases {
+        let method = if path == WORKLOADS { "POST" } else { "PUT" };
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\n{headers}connection: close\r\ncontent-length: {length}\r\n\r\n"
+        );
+        for _ in 0..5 {
+            let mut client = connect(&world, &head).await;
+            let sent = client.write_all(&vec![b' '; length]).await;
+            assert!(sent.is_ok(), "{method} {path}, {length} bytes: {sent:?}");
+            let answer = rest(client).await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {code}")), "{path}: {answer}");
+        }
+    }
+}
+
+/// Who waits to be asked for the body is answered without it.
+#[tokio::test]
+async fn a_client_that_asks_before_it_sends_is_answered_at_once() {
+    let world = World::start().await;
+    let head = "PUT /apis/apps.orrery.dev/v9/workloads HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: 1000\r\n\r\n";
+    let answer = rest(connect(&world, head).await).await;
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+}
+
 #[tokio::test]
 async fn a_head_that_does_not_come_is_not_waited_for() {
     let world = timeless().await;
