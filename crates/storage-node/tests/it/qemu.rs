@@ -14,7 +14,10 @@ use std::{
     time::Duration,
 };
 use tempfile::TempDir;
-use tokio::net::UnixStream;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
 
@@ -46,6 +49,72 @@ impl Drop for Daemon {
     fn drop(&mut self) {
         _ = self.0.kill();
         _ = self.0.wait();
+    }
+}
+
+/// A daemon that is far away, so that calls of several volumes come between each other.
+struct Slow {
+    relay: tokio::task::JoinHandle<()>,
+    _daemon: Daemon,
+}
+
+impl Slow {
+    const TIME: Duration = Duration::from_millis(20);
+    /// Far more than are ever on the way.
+    const LINES_MAX: usize = 1000;
+
+    async fn start(folder: &Path) -> Self {
+        let inner = folder.join("daemon");
+        fs::create_dir(&inner).unwrap();
+        let daemon = Daemon::start(&inner).await;
+        let listener = UnixListener::bind(monitor(folder)).unwrap();
+        let relay = tokio::spawn(async move {
+            loop {
+                let (client, _) = listener.accept().await.unwrap();
+                tokio::spawn(Self::relay(client, monitor(&inner)));
+            }
+        });
+        Self { relay, _daemon: daemon }
+    }
+
+    async fn relay(client: UnixStream, socket: PathBuf) {
+        let server = UnixStream::connect(socket).await.unwrap();
+        let (requests, to_client) = client.into_split();
+        let (answers, to_server) = server.into_split();
+        // The end of either is the end of the connection.
+        tokio::select! {
+            () = Self::pass_on(requests, to_server) => {}
+            () = Self::pass_on(answers, to_client) => {}
+        }
+    }
+
+    /// Each line arrives later, and none holds up the next.
+    async fn pass_on(from: OwnedReadHalf, mut to: OwnedWriteHalf) {
+        let (sender, mut on_the_way) = tokio::sync::mpsc::channel(Self::LINES_MAX);
+        let read = async {
+            let mut lines = BufReader::new(from).lines();
+            while let Ok(Some(line)) = lines.next_line().await {
+                sender.send((Instant::now() + Self::TIME, line)).await.unwrap();
+            }
+        };
+        let write = async {
+            while let Some((arrives, line)) = on_the_way.recv().await {
+                tokio::time::sleep_until(arrives).await;
+                if to.write_all(format!("{line}\n").as_bytes()).await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = read => {}
+            () = write => {}
+        }
+    }
+}
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        self.relay.abort();
     }
 }
 
@@ -187,7 +256,7 @@ async fn map_at_once(volumes: &Arc<Volumes>, count: usize) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn volumes_that_are_mapped_at_once_get_slots_of_their_own() {
     let folder = TempDir::new().unwrap();
-    let _daemon = Daemon::start(folder.path()).await;
+    let _daemon = Slow::start(folder.path()).await;
     let slot = |number: usize| Slot {
         socket: folder.path().join(format!("vhost{number}.sock")),
         device: format!("/devices/pci0000:00/0000:00:{number}.0/"),
@@ -208,7 +277,7 @@ async fn volumes_that_are_mapped_at_once_get_slots_of_their_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn volumes_that_are_mapped_at_once_share_one_server() {
     let folder = TempDir::new().unwrap();
-    let _daemon = Daemon::start(folder.path()).await;
+    let _daemon = Slow::start(folder.path()).await;
     let export = Export::Nbd { socket: folder.path().join("nbd.sock") };
     let volumes = volumes(folder.path(), export).await;
     for uri in map_at_once(&volumes, 8).await {
