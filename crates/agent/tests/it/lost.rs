@@ -4,7 +4,6 @@ use orrery_agent::Error;
 use orrery_proto::apps::v1::WorkloadInstanceStatus;
 use orrery_proto::fleet::v1::{LogRequest, server_message::Message};
 use rustix::process::Signal;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::{collections::BTreeMap, fs};
@@ -36,7 +35,7 @@ async fn ran_before(world: &World, program: &Program) -> WorkloadInstanceStatus 
     status
 }
 
-fn supervisor(pid: i64) -> i64 {
+pub fn supervisor(pid: i64) -> i64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let (_, rest) = stat.rsplit_once(')').unwrap();
     rest.split_ascii_whitespace().nth(1).unwrap().parse().unwrap()

@@ -1,4 +1,5 @@
 //! Containers, with the podman of this machine and an image made on the spot.
+use crate::logs::timed;
 use crate::world::{Box1, Program, exists, wait_for, wait_gone};
 use orrery_proto::apps::v1::{
     HostMount, PortMapping, ResourceAmounts, Resources, WorkloadInstanceStatus,
@@ -50,6 +51,31 @@ async fn a_container_runs_ends_with_its_code_and_leaves_nothing() {
     server.send(vec![Some(Message::Log(request))]).await;
     server.until_logged("ended", |server| server.ended.contains_key("s")).await;
     assert_eq!(server.output["s"], "out\nerr\n");
+
+    // Podman wrote down when, and a reader goes on between two lines.
+    let ask = |stream: &str, more: LogRequest| {
+        let (stream, id) = (stream.to_owned(), program.id.clone());
+        let request = LogRequest { stream, id, times: true, credit: 10, ..more };
+        Some(Message::Log(request))
+    };
+    server.send(vec![ask("timed", LogRequest::default())]).await;
+    server.until_logged("ended", |server| server.ended.contains_key("timed")).await;
+    let times = timed(&server, "timed");
+    let texts: String = times.iter().map(|(_, text)| text.as_str()).collect();
+    assert_eq!((texts.as_str(), times.len()), ("out\nerr\n", 2));
+    let started = ended.started_at.unwrap();
+    assert!((0..60).contains(&(times[0].0.seconds - started.seconds)), "{times:?} {started:?}");
+    let after = server.chunks["timed"].last().unwrap().position.clone();
+    let since_time = Some(times[1].0);
+    server
+        .send(vec![
+            ask("since", LogRequest { since_time, ..LogRequest::default() }),
+            ask("after", LogRequest { after, ..LogRequest::default() }),
+        ])
+        .await;
+    server.until_logged("ended", |server| server.ended.contains_key("since")).await;
+    server.until_logged("ended", |server| server.ended.contains_key("after")).await;
+    assert_eq!((server.output["since"].as_str(), server.output["after"].as_str()), ("err\n", ""));
 
     server.unassign(&program).await;
     server.until_state(&program, "Removed").await;

@@ -23,6 +23,7 @@ pub async fn run(global: &Global, arguments: LogsArguments) -> anyhow::Result<()
         instance,
         follow: arguments.follow,
         tail_lines: arguments.tail,
+        ..LogsRequest::default()
     };
     let mut signals = StopSignals::listen()?;
     let logs = server.logs(request).await?;

@@ -123,6 +123,7 @@ pub async fn get(
         follow: options.follow,
         tail_lines: options.tail_lines,
         instance: options.copy,
+        ..LogsRequest::default()
     };
     let output = rest.fleet.logs_of(wanted).await.map_err(failed)?;
     let output = begun(output, options.follow).await?;

@@ -50,7 +50,8 @@ async fn tell(agent: &FakeAgent, message: to_server::Message) {
 }
 
 async fn write(agent: &FakeAgent, stream: &str, data: &str, gap: bool) {
-    let chunk = LogChunk { stream: stream.into(), data: data.into(), gap };
+    let chunk =
+        LogChunk { stream: stream.into(), data: data.into(), gap, ..LogChunk::default() };
     tell(agent, to_server::Message::LogChunk(chunk)).await;
 }
 

@@ -188,7 +188,7 @@ async fn answer(mut agent: FakeAgent, id: String) {
                 let chunk = LogChunk {
                     stream: request.stream.clone(),
                     data: b"a line\n".to_vec(),
-                    gap: false,
+                    ..LogChunk::default()
                 };
                 say(to_server::Message::LogChunk(chunk)).await;
                 let end = LogEnd { stream: request.stream, problem: String::new() };
