@@ -101,6 +101,8 @@ impl Output {
         }
         let known = self.positions.get(&piece.id).is_some_and(|position| !position.is_empty());
         if piece.away && self.request.follow && known {
+            // The server has answered; what is away is the agent.
+            self.lost = None;
             return Ok(self.ask_again(piece));
         }
         if piece.problem.is_empty() {
