@@ -2,7 +2,7 @@
 //!
 //! Owns: endpoints and their TLS, the commander connection (which never retries), the agent
 //! connection (which always does), the hub for programs, the judgement whether an object is ready or gone, the files of
-//! objects, joining and renewing certificates, the contexts that say where a
+//! objects, the times before lines of output, joining and renewing certificates, the contexts that say where a
 //! server is.
 //! Not in it: the store, the hub, printing.
 pub mod agent;
@@ -14,6 +14,7 @@ pub mod files;
 mod hub;
 pub mod identity;
 pub mod judge;
+pub mod stamps;
 
 pub use commander::{Commander, Replies};
 pub use endpoint::Endpoint;

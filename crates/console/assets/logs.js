@@ -40,8 +40,12 @@ class Page {
     };
     const [following, follow] = box("Follow", "Go on with what is written later", true, again);
     const [wrapping, wrap] = box("Wrap", "Break lines that are too long", true, () => this.body.classList.toggle("wrap", wrapping.checked));
-    const [timing, times] = box("Times", "When a line came to this page: the output itself is kept without times", false, () => this.body.classList.toggle("times", timing.checked));
+    const [timing, times] = box("Times", "When each line was written, by the clock of its node", false, () => {
+      this.body.classList.toggle("times", timing.checked);
+      again();
+    });
     this.following = following;
+    this.timing = timing;
     this.chooser = copyChooser("all copies", this.copy, (copy) => {
       this.copy = copy;
       again();
@@ -106,6 +110,8 @@ class Page {
     const query = new URLSearchParams({ tailLines: this.tail.value });
     if (this.following.checked) query.set("follow", "true");
     if (this.copy) query.set("container", this.copy);
+    this.timed = this.timing.checked;
+    if (this.timed) query.set("timestamps", "true");
     let rest = "";
     for await (const piece of text(`${this.path}/log?${query}`, signal)) {
       fill(this.trouble);
@@ -119,10 +125,10 @@ class Page {
 
   take(lines) {
     if (this.fresh) this.clear();
-    const came = new Date().toLocaleTimeString();
-    for (const line of lines) {
+    for (const all of lines) {
+      const { written, line } = this.timed ? split(all) : { written: "", line: all };
       for (let at = 0; at === 0 || at < line.length; at += LINE_LENGTH_MAX) {
-        this.waiting.push({ came, words: shown(line.slice(at, at + LINE_LENGTH_MAX)) });
+        this.waiting.push({ written, words: shown(line.slice(at, at + LINE_LENGTH_MAX)) });
       }
     }
     if (this.waiting.length > LINES_MAX) this.waiting.splice(0, this.waiting.length - LINES_MAX);
@@ -173,9 +179,25 @@ class Page {
   }
 }
 
-function row({ came, words }) {
+function row({ written, words }) {
   const own = words.startsWith("[orrery] ");
-  return el("div", { className: own ? "line own" : "line" }, el("span", { className: "came" }, came), el("span", {}, words || " "));
+  const time = el("span", { className: "written", title: written }, written && clock(written));
+  return el("div", { className: own ? "line own" : "line" }, time, el("span", {}, words || " "));
+}
+
+/** The time before a line, which stands behind the name of its copy where there are several; and the line without it. */
+export function split(line) {
+  const found = /^((?:[a-z0-9.-]+: )?)(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z) /.exec(line);
+  if (!found) return { written: "", line };
+  const [all, copy, written] = found;
+  return { written, line: copy + line.slice(all.length) };
+}
+
+/** The time of day of this person, with the date where it is not today's. */
+function clock(written) {
+  const at = new Date(written);
+  const time = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 });
+  return at.toDateString() === new Date().toDateString() ? time : `${at.toLocaleDateString()} ${time}`;
 }
 
 /**

@@ -51,6 +51,7 @@ impl Elsewhere for Peers {
         let broken = move |status: &tonic::Status| LogsResponse {
             instance: instance.clone(),
             problem: said(status),
+            away: true,
             ..LogsResponse::default()
         };
         Ok(output.map(move |piece| piece.unwrap_or_else(|status| broken(&status))).boxed())

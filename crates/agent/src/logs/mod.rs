@@ -4,14 +4,24 @@
 //! reader has paid for. It never holds up the agent or the program: what is not sent stays in the
 //! files until newer output takes its room.
 mod container;
+pub(crate) mod folder;
+mod order;
+mod position;
 mod reader;
+mod source;
+mod timed;
+pub(crate) mod times;
 
+use crate::clock;
 use crate::model::InstanceId;
-use crate::supervisor::LOG_FOLDER;
-use container::Decoder;
+use folder::LOG_FOLDER;
+use order::Order;
 use orrery_proto::fleet::v1::{LogChunk, LogEnd, LogRequest, ToServer, to_server};
-use reader::{Piece, Reader};
+use position::Position;
+use reader::Piece;
+use source::Source;
 use std::{collections::HashMap, io, path::PathBuf, sync::Arc, time::Duration};
+use timed::Since;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -98,46 +108,50 @@ struct Stream {
 
 impl Stream {
     async fn send(&self, folder: PathBuf, request: &LogRequest) -> io::Result<()> {
-        let logs = folder.join(LOG_FOLDER);
-        let tail = request.tail_lines.map(|lines| u64::try_from(lines).unwrap_or_default());
-        let mut decoder = logs.join(CONTAINER_LOG).exists().then(Decoder::default);
-        let contained = decoder.is_some();
-        let mut reader = blocking(move || match contained {
-            true => Reader::open_one(&logs, CONTAINER_LOG, tail),
-            false => Reader::open(&logs, tail),
-        })
-        .await?;
+        let order = Order::of(request, clock::unix_now()).map_err(io::Error::other)?;
+        let (logs, start) = (folder.join(LOG_FOLDER), order.start);
+        let mut source = blocking(move || Source::open(&logs, start)).await?;
+        if order.positions && !self.send_piece(&order, Piece::default(), source.position()?).await {
+            return Ok(());
+        }
+        let mut since = Since::new(order.since_nanos);
+        let mut passed_over = false;
         loop {
-            let (back, piece) = blocking(move || {
-                let piece = reader.next(CHUNK_BYTES)?;
-                Ok((reader, piece))
+            let (back, look) = blocking(move || {
+                let look = source.next(CHUNK_BYTES)?;
+                Ok((source, look))
             })
             .await?;
-            reader = back;
-            let ended = piece.data.is_empty();
-            let data = match &mut decoder {
-                Some(decoder) => decoder.decode(&piece.data),
-                None => piece.data,
-            };
-            let piece = Piece { data, gap: piece.gap };
-            if !piece.data.is_empty() && !self.send_piece(piece).await {
+            source = back;
+            let piece = since.pass(look.piece);
+            passed_over |= !look.ended && piece.data.is_empty();
+            let news = !piece.data.is_empty() || look.ended && passed_over && order.positions;
+            if news && !self.send_piece(&order, piece, source.position()?).await {
                 return Ok(());
             }
-            if ended && (!request.follow || !tokio::fs::try_exists(&folder).await?) {
+            passed_over &= !news;
+            if look.ended && (!order.follow || !tokio::fs::try_exists(&folder).await?) {
                 return Ok(());
             }
-            if ended {
+            if look.ended {
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
         }
     }
 
     /// Waits until the reader has room; false when there is no reader any more.
-    async fn send_piece(&self, piece: Piece) -> bool {
+    async fn send_piece(&self, order: &Order, piece: Piece, position: Position) -> bool {
         let Ok(credit) = self.credit.acquire().await else { return false };
         credit.forget();
-        let Piece { data, gap } = piece;
-        let chunk = LogChunk { stream: self.name.clone(), data, gap };
+        let Piece { data, gap, marks } = piece;
+        let marks = if order.times { marks } else { Vec::new() };
+        let chunk = LogChunk {
+            stream: self.name.clone(),
+            data,
+            gap,
+            times: marks.into_iter().map(timed::Mark::on_the_wire).collect(),
+            position: if order.positions { position.to_string() } else { String::new() },
+        };
         self.say(to_server::Message::LogChunk(chunk)).await
     }
 

@@ -20,13 +20,13 @@
 pub(crate) mod deadline;
 mod descriptors;
 mod family;
-mod logs;
+pub(crate) mod logs;
 mod program;
 pub(crate) mod stage;
 mod view;
 mod watch;
 
-pub use logs::{LOG_CURRENT, LOG_FILE_MAX_BYTES, LOG_FOLDER, LOG_PREVIOUS};
+pub use logs::{LOG_FILE_MAX_BYTES, LOG_FOLDER};
 
 use crate::runtime::process::record::{Folder, Phase, Record};
 use crate::runtime::process::spawn::READY;

@@ -1,5 +1,5 @@
 //! Finding and starting the program, with words for each way in which that can fail.
-use super::logs::{LOG_FILE_MAX_BYTES, Log};
+use super::logs::{Limits, Log};
 use super::stage::STAGE;
 use super::view;
 use crate::clock;
@@ -33,7 +33,7 @@ pub(super) fn start(
     groups: &[PathBuf],
 ) -> Result<Program, String> {
     view::enter(&launch.volumes, folder.path())?;
-    let log = Log::open(&folder.logs(), LOG_FILE_MAX_BYTES)
+    let log = Log::open(&folder.logs(), Limits::default(), clock::unix_now())
         .map_err(|error| format!("cannot open its log: {}", plain(&error)))?;
     let (output, sink) = io::pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
     let again = sink.try_clone().map_err(|error| format!("cannot make a pipe: {error}"))?;

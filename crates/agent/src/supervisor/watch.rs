@@ -195,7 +195,7 @@ impl Vigil {
         match outcome {
             Ok(0) | Err(_) => self.output = None,
             Ok(len) => {
-                let _dropped_when_full = self.log.write(&self.buffer[..len]);
+                let _dropped_when_full = self.log.write(&self.buffer[..len], clock::unix_now());
             }
         }
     }

@@ -85,7 +85,7 @@ async fn a_container_finds_its_files() {
         id: program.id.clone(),
         follow: true,
         credit: 10,
-        tail_lines: None,
+        ..LogRequest::default()
     };
     let message = orrery_proto::fleet::v1::server_message::Message::Log(request);
     server.send(vec![Some(message)]).await;

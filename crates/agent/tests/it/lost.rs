@@ -35,7 +35,7 @@ async fn ran_before(world: &World, program: &Program) -> WorkloadInstanceStatus 
     status
 }
 
-fn supervisor(pid: i64) -> i64 {
+pub fn supervisor(pid: i64) -> i64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let (_, rest) = stat.rsplit_once(')').unwrap();
     rest.split_ascii_whitespace().nth(1).unwrap().parse().unwrap()

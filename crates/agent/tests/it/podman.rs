@@ -1,4 +1,5 @@
 //! Containers, with the podman of this machine and an image made on the spot.
+use crate::logs::timed;
 use crate::world::{Box1, Program, exists, wait_for, wait_gone};
 use orrery_proto::apps::v1::{
     HostMount, PortMapping, ResourceAmounts, Resources, WorkloadInstanceStatus,
@@ -51,10 +52,77 @@ async fn a_container_runs_ends_with_its_code_and_leaves_nothing() {
     server.until_logged("ended", |server| server.ended.contains_key("s")).await;
     assert_eq!(server.output["s"], "out\nerr\n");
 
+    // Podman wrote down when, and a reader goes on between two lines.
+    let ask = |stream: &str, more: LogRequest| {
+        let (stream, id) = (stream.to_owned(), program.id.clone());
+        let request = LogRequest { stream, id, times: true, credit: 10, ..more };
+        Some(Message::Log(request))
+    };
+    server.send(vec![ask("timed", LogRequest::default())]).await;
+    server.until_logged("ended", |server| server.ended.contains_key("timed")).await;
+    let times = timed(&server, "timed");
+    let texts: String = times.iter().map(|(_, text)| text.as_str()).collect();
+    assert_eq!((texts.as_str(), times.len()), ("out\nerr\n", 2));
+    let started = ended.started_at.unwrap();
+    assert!((0..60).contains(&(times[0].0.seconds - started.seconds)), "{times:?} {started:?}");
+    let after = server.chunks["timed"].last().unwrap().position.clone();
+    let since_time = Some(times[1].0);
+    server
+        .send(vec![
+            ask("since", LogRequest { since_time, ..LogRequest::default() }),
+            ask("after", LogRequest { after, ..LogRequest::default() }),
+        ])
+        .await;
+    server.until_logged("ended", |server| server.ended.contains_key("since")).await;
+    server.until_logged("ended", |server| server.ended.contains_key("after")).await;
+    assert_eq!((server.output["since"].as_str(), server.output["after"].as_str()), ("err\n", ""));
+
     server.unassign(&program).await;
     server.until_state(&program, "Removed").await;
     assert_eq!(podman.containers(), Vec::<String>::new());
     assert!(!podman.world.instance_dir(&program.id).exists());
+}
+
+/// Its log is one file, which podman replaces when it is full.
+///
+/// proves: AGT-15
+#[tokio::test]
+async fn a_reader_that_comes_back_is_told_what_a_container_has_overwritten() {
+    let podman = Box1::new();
+    let (_agent, mut server) = podman.agent().await;
+    let line = "x".repeat(200);
+    let text = format!(
+        "echo begin; echo middle; i=0; while [ $i -lt 6000 ]; do echo {line} $i; i=$((i+1)); done; echo end"
+    );
+    let program = container(&podman, &text).restart("never");
+    server.assign(&program).await;
+    server.until_state(&program, "Succeeded").await;
+    let ask = |stream: &str, more: LogRequest| {
+        let (stream, id) = (stream.to_owned(), program.id.clone());
+        let request = LogRequest { stream, id, times: true, credit: 1000, ..more };
+        Some(Message::Log(request))
+    };
+    server.send(vec![ask("all", LogRequest::default())]).await;
+    server.until_logged("ended", |server| server.ended.contains_key("all")).await;
+    let kept = server.output["all"].clone();
+    assert!(!kept.contains("begin") && kept.ends_with(" 5999\nend\n"), "{}", kept.len());
+    let times = timed(&server, "all");
+    assert!(times.is_sorted_by_key(|(time, _)| (time.seconds, time.nanos)));
+    // As one that it had before: of another file.
+    let here = server.chunks["all"].last().unwrap().position.clone();
+    let there = here.replace("in-", "in-1");
+    server
+        .send(vec![
+            ask("here", LogRequest { after: here, ..LogRequest::default() }),
+            ask("there", LogRequest { after: there, ..LogRequest::default() }),
+        ])
+        .await;
+    server.until_logged("ended", |server| server.ended.contains_key("here")).await;
+    server.until_logged("ended", |server| server.ended.contains_key("there")).await;
+    assert_eq!(server.output["here"], "");
+    assert_eq!(server.output["there"], format!("~{kept}"));
+    server.unassign(&program).await;
+    server.until_state(&program, "Removed").await;
 }
 
 /// proves: AGT-14, AGT-15

@@ -125,13 +125,20 @@ const LIST: [Parameter; 11] = [
     parameter("timeoutSeconds", "integer", "End the watch after this time."),
     LINEAGE,
 ];
-const LOG_PARAMETERS: [Parameter; 4] = [
+const LOG_PARAMETERS: [Parameter; 7] = [
     parameter(
         "container",
         "string",
         "Name of the one copy that is meant; all of them when absent.",
     ),
     parameter("follow", "boolean", "Go on with what is written later."),
+    parameter("timestamps", "boolean", "Put the time before each line, in RFC 3339."),
+    parameter(
+        "sinceSeconds",
+        "integer",
+        "Begin with what was written within so many seconds before now.",
+    ),
+    parameter("sinceTime", "string", "Begin with what was written at this time or later."),
     parameter("tailLines", "integer", "Begin so many lines before the end."),
     parameter("limitBytes", "integer", "End the answer after so many bytes."),
 ];

@@ -211,6 +211,7 @@ pub const SECRETS: &str = "Examples:
 pub const LOGS: &str = "Examples:
   orrery logs hello -p hello
   orrery logs -f --tail 20 hello -p hello
+  orrery logs --since 10m --timestamps hello -p hello
   orrery logs hello/hello-local-0a1b2c3d -p hello";
 
 pub const EXEC: &str = "Examples:

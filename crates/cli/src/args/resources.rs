@@ -1,9 +1,10 @@
 //! Commands about resources.
-use super::values::duration;
+use super::values::{self, duration};
 use super::{Aim, Connection, Format};
 use crate::complete;
 use crate::output::jsonpath::Path;
 use clap::{Args, ValueEnum};
+use jiff::Timestamp;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -379,6 +380,15 @@ pub struct LogsArguments {
     /// Begin so many lines before the end [default: with everything that is kept]
     #[arg(long, value_name = "LINES", value_parser = clap::value_parser!(i64).range(0..))]
     pub tail: Option<i64>,
+    /// Begin with what was written within this time: 90s, 5m, 1h30m, 7d
+    #[arg(long, value_name = "TIME", value_parser = values::some_time, conflicts_with = "since_time")]
+    pub since: Option<Duration>,
+    /// Begin with what was written at this time or later, in RFC 3339: 2026-11-19T12:00:00Z
+    #[arg(long, value_name = "RFC3339", value_parser = values::moment)]
+    pub since_time: Option<Timestamp>,
+    /// Show when each line was written
+    #[arg(long)]
+    pub timestamps: bool,
     #[command(flatten)]
     pub connection: Connection,
 }

@@ -1,6 +1,7 @@
 //! Values of options that are more than a word.
 use crate::output::jsonpath::{Path, Template};
 use anyhow::bail;
+use jiff::Timestamp;
 use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
@@ -125,6 +126,12 @@ pub fn some_time(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A moment as RFC 3339 writes it.
+pub fn moment(text: &str) -> Result<Timestamp, String> {
+    text.parse()
+        .map_err(|_| "write it as 2026-11-19T12:00:00Z or with its offset: +01:00".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,6 +164,19 @@ mod tests {
         check_aim("condition=", "error");
         check_aim("jsonpath={.a", "error");
         check_aim("ready", "error");
+    }
+
+    #[test]
+    fn moments() {
+        assert_eq!(
+            moment("1970-01-01T01:00:00.5+01:00"),
+            Ok(Timestamp::new(0, 500_000_000).unwrap())
+        );
+        for wrong in
+            ["", "now", "12:00", "2026-11-19", "2026-11-19T12:00:00", "2026-13-01T00:00:00Z"]
+        {
+            assert!(moment(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

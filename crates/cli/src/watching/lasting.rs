@@ -90,24 +90,31 @@ enum Outage {
     Again(Change),
 }
 
-struct Away {
+/// How long somebody has been away, and when to try again.
+pub struct Away {
     since: Instant,
     /// Before the next attempt.
     pause: Duration,
 }
 
 impl Away {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self { since: Instant::now(), pause: RETRY_FIRST }
     }
 
-    fn is_too_long(&self) -> bool {
+    pub fn is_too_long(&self) -> bool {
         AWAY_MAX <= self.since.elapsed()
     }
 
+    /// How long to wait before the next attempt.
+    pub fn next_pause(&mut self) -> Duration {
+        let pause = self.pause;
+        self.pause = RETRY_MAX.min(pause * 2);
+        pause
+    }
+
     async fn pause(&mut self) {
-        tokio::time::sleep(self.pause).await;
-        self.pause = RETRY_MAX.min(self.pause * 2);
+        tokio::time::sleep(self.next_pause()).await;
     }
 }
 

@@ -8,7 +8,7 @@ mod lasting;
 mod link;
 
 pub use known::{Known, News};
-pub use lasting::Patience;
+pub use lasting::{Away, Patience};
 pub use link::Link;
 
 use crate::kinds;

@@ -54,22 +54,27 @@ fn a_lost_connection_is_said() {
     home.orrery(&["apply", "--wait", "-f", file.to_str().unwrap()]).good();
     let mut following = Following::start(&home, &["logs", "talker", "--follow"]);
     following.out.until("here I am");
+    let text = "echo it runs; exec sleep 600";
+    let mut running = Following::start(&home, &["exec", "talker", "--", "sh", "-c", text]);
+    running.out.until("it runs");
     up.kill();
-    let said = following.ended(3);
+    let said = running.ended(3);
     assert!(said.contains("was lost"), "{said}");
+    // What is followed can be gone on with.
+    following.err.until("was lost");
 }
 
 /// A command that tells things for as long as it runs.
-struct Following {
+pub struct Following {
     child: std::process::Child,
-    out: Lines,
-    err: Lines,
+    pub out: Lines,
+    pub err: Lines,
 }
 
 /// What comes from one of its outputs.
-struct Lines {
+pub struct Lines {
     lines: std::sync::mpsc::Receiver<String>,
-    seen: Vec<String>,
+    pub seen: Vec<String>,
 }
 
 impl Lines {
@@ -88,7 +93,7 @@ impl Lines {
 
     /// Waits for a line with this text in it.
     #[track_caller]
-    fn until(&mut self, text: &str) {
+    pub fn until(&mut self, text: &str) {
         loop {
             let line = self.lines.recv_timeout(std::time::Duration::from_secs(60));
             let line = line.unwrap_or_else(|_| panic!("no {text:?} after {:?}", self.seen));
@@ -101,7 +106,7 @@ impl Lines {
 }
 
 impl Following {
-    fn start(home: &Home, arguments: &[&str]) -> Self {
+    pub fn start(home: &Home, arguments: &[&str]) -> Self {
         let piped = std::process::Stdio::piped;
         let mut command = home.command(crate::harness::ORRERY);
         let mut child = command.args(arguments).stdout(piped()).stderr(piped()).spawn().unwrap();

@@ -92,9 +92,20 @@ async fn kube_reads_logs_and_runs_commands() {
     let wanted =
         LogParams { container: Some(copy.to_owned()), tail_lines: Some(1), ..LogParams::default() };
     assert_eq!(workloads.logs("numbers", &wanted).await.unwrap(), "5\n");
-    let times = LogParams { timestamps: true, ..LogParams::default() };
-    let refused = workloads.logs("numbers", &times).await.unwrap_err().to_string();
-    assert!(refused.contains("without times"), "{refused}");
+    let times =
+        LogParams { timestamps: true, since_seconds: Some(3600), tail_lines: Some(2), ..wanted };
+    let timed = workloads.logs("numbers", &times).await.unwrap();
+    let lines: Vec<(jiff::Timestamp, &str)> = timed
+        .lines()
+        .map(|line| line.split_once(' ').map(|(time, text)| (time.parse().unwrap(), text)).unwrap())
+        .collect();
+    assert_eq!(lines.iter().map(|(_, text)| *text).collect::<Vec<_>>(), ["4", "5"], "{timed}");
+    let since = lines[1].0 + jiff::SignedDuration::from_mins(1);
+    let later = LogParams { since_seconds: None, since_time: Some(since), ..times };
+    assert_eq!(workloads.logs("numbers", &later).await.unwrap(), "");
+    let wrong = LogParams { since_time: None, since_seconds: Some(0), ..later };
+    let refused = workloads.logs("numbers", &wrong).await.unwrap_err().to_string();
+    assert!(refused.contains("sinceSeconds: Invalid value: 0"), "{refused}");
 
     let command = ["sh", "-c", "read word; echo said $word; echo oops >&2; exit 7"];
     let with = AttachParams::default().container(copy).stdin(true);

@@ -26,18 +26,14 @@ pub const CREDIT: u32 = 16;
 /// The room for all chunks that may be on their way, and for the end.
 const ROOM: usize = 17;
 
-/// What is wanted of a copy's output.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LogOptions {
-    pub follow: bool,
-    pub tail_lines: Option<i64>,
-}
-
 /// One piece of output, or why there is no more.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    Data { data: Vec<u8>, gap: bool },
+    Data(LogChunk),
+    /// The agent cannot read it.
     Problem(String),
+    /// The agent is not connected, or not any more; it may be back soon.
+    Away(String),
 }
 
 /// The streams that are open.
@@ -60,13 +56,9 @@ impl Logs {
         Self { senders, next: AtomicU64::new(0), streams: Mutex::default() }
     }
 
-    /// The output of a copy with this id on this agent. Dropping the stream ends it.
-    pub fn open(
-        self: &Arc<Self>,
-        agent: &str,
-        id: &str,
-        options: LogOptions,
-    ) -> BoxStream<'static, Output> {
+    /// The output of a copy on this agent. The request says what of it; the stream is named here.
+    /// Dropping it ends it.
+    pub fn open(self: &Arc<Self>, agent: &str, request: LogRequest) -> BoxStream<'static, Output> {
         let Some(session) = self.senders.session(agent) else { return absent(agent) };
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         // The epoch keeps streams of a server before its restart apart from those after it.
@@ -80,20 +72,14 @@ impl Logs {
         if current != Some(reading.session.epoch) {
             return absent(agent);
         }
-        reading.tell(Message::Log(LogRequest {
-            stream: name,
-            id: id.to_owned(),
-            follow: options.follow,
-            tail_lines: options.tail_lines,
-            credit: CREDIT,
-        }));
+        reading.tell(Message::Log(LogRequest { stream: name, credit: CREDIT, ..request }));
         stream::unfold(Some(reading), Reading::next).boxed()
     }
 
     /// An agent sent a piece of output.
     pub fn chunk(&self, agent: &str, chunk: LogChunk) {
-        let LogChunk { stream, data, gap } = chunk;
-        self.deliver(agent, &stream, Some(Output::Data { data, gap }));
+        let stream = chunk.stream.clone();
+        self.deliver(agent, &stream, Some(Output::Data(chunk)));
     }
 
     /// An agent has no more output.
@@ -124,7 +110,7 @@ impl Logs {
 
 fn absent(agent: &str) -> BoxStream<'static, Output> {
     let problem = format!("node {agent:?} is not connected");
-    stream::iter([Output::Problem(problem)]).boxed()
+    stream::iter([Output::Away(problem)]).boxed()
 }
 
 /// The reading end of a stream.
@@ -146,7 +132,7 @@ impl Reading {
                 Some((output, Some(reading)))
             }
             Some(None) => None,
-            None => Some((Output::Problem("the connection of its agent ended".to_owned()), None)),
+            None => Some((Output::Away("the connection of its agent ended".to_owned()), None)),
         }
     }
 

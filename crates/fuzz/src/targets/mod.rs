@@ -136,7 +136,7 @@ pub const TARGETS: &[Target] = &[
         "query",
         http::query,
         [
-            "follow=true&tailLines=5&container=a&command=sh&command=-c&stdin=true",
+            "follow=true&tailLines=5&sinceSeconds=60&sinceTime=2026-11-19T12%3A00%3A00Z&timestamps=true&container=a&command=sh&command=-c&stdin=true",
             "limit=500&continue=x&labelSelector=a%3Db&watch=true&timeoutSeconds=5",
             "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=7",
             "dryRun=All&fieldManager=me&force=true&fieldValidation=Strict&includeObject=None&propagationPolicy=Orphan",

@@ -193,7 +193,11 @@ async fn logs_and_commands_end_with_the_permission() {
             Message::Log(request) => {
                 logging = true;
                 let data = b"a line\n".to_vec();
-                to_server::Message::LogChunk(LogChunk { stream: request.stream, data, gap: false })
+                to_server::Message::LogChunk(LogChunk {
+                    stream: request.stream,
+                    data,
+                    ..LogChunk::default()
+                })
             }
             Message::Exec(order) if order.start.is_some() => {
                 running = Some(order.stream.clone());

@@ -5,7 +5,7 @@ use crate::sockets::stage;
 use crate::wire::{Tls, address, ask, open};
 use orrery_pki::{ADMINS, Role, TlsMaterial};
 use orrery_proto::fleet::v1::{
-    LogChunk, LogEnd, LogRequest, ToServer, server_message::Message, to_server,
+    LogChunk, LogEnd, LogRequest, LogTime, ToServer, server_message::Message, to_server,
 };
 use orrery_testkit::agent::FakeAgent;
 use orrery_testkit::world::{SOON, World};
@@ -50,7 +50,7 @@ async fn tell(agent: &FakeAgent, message: to_server::Message) {
 }
 
 async fn write(agent: &FakeAgent, stream: &str, data: &str, gap: bool) {
-    let chunk = LogChunk { stream: stream.into(), data: data.into(), gap };
+    let chunk = LogChunk { stream: stream.into(), data: data.into(), gap, ..LogChunk::default() };
     tell(agent, to_server::Message::LogChunk(chunk)).await;
 }
 
@@ -126,7 +126,8 @@ async fn what_cannot_be_had_is_refused() {
     let ghost = LOG.replace("web", "ghost");
     let elsewhere = LOG.replace("demo", "elsewhere");
     let cases = [
-        (&admin, "GET", LOG.to_owned() + "?timestamps=true", 400, "without times"),
+        (&admin, "GET", LOG.to_owned() + "?sinceTime=soon", 400, "sinceTime: \"soon\" is no time"),
+        (&admin, "GET", LOG.to_owned() + "?sinceSeconds=0", 422, "sinceSeconds: Invalid value: 0"),
         (&admin, "GET", LOG.to_owned() + "?tail=5", 400, "no parameter"),
         (&admin, "GET", LOG.to_owned() + "?container=x", 400, "no copy"),
         (&admin, "GET", ghost, 404, "not found"),
@@ -140,4 +141,62 @@ async fn what_cannot_be_had_is_refused() {
         assert_eq!(said, code, "{method} {path}: {status}");
         assert!(status["message"].as_str().unwrap().contains(words), "{method} {path}: {status}");
     }
+}
+
+/// Lines come with the times that the agent says, and since the time that is asked for.
+#[tokio::test]
+async fn times_are_asked_of_the_agent_and_stand_before_lines() {
+    let (world, mut agent) = stage().await;
+    let admin = certificate(&world, Role::User, "root", Some(ADMINS));
+    let query = "follow=true&timestamps=true&sinceSeconds=60&tailLines=5&limitBytes=45";
+    let mut reader = read(&world, &admin, query).await;
+    let request = asked(&mut agent).await;
+    let expect = (true, Some(60), Some(5), true);
+    let asked_for = (request.times, request.since_seconds, request.tail_lines, request.follow);
+    assert_eq!(asked_for, expect);
+    let time = prost_types::Timestamp { seconds: 1_795_000_000, nanos: 5 };
+    let chunk = LogChunk {
+        stream: request.stream,
+        data: b"one\ntwo two two two".to_vec(),
+        times: vec![LogTime { offset: 0, time: Some(time) }],
+        position: "place-1".into(),
+        ..LogChunk::default()
+    };
+    tell(&agent, to_server::Message::LogChunk(chunk)).await;
+    line(&mut reader, "2026-11-18T11:06:40.000000005Z one").await;
+    // Times count as bytes, and so the answer ends here.
+    let cut = line(&mut reader, "2026").await;
+    assert_eq!(cut, "2026-11-18");
+    line(&mut reader, "0").await;
+
+    let mut reader = read(&world, &admin, "sinceTime=2026-11-18T11:06:40Z").await;
+    let request = asked(&mut agent).await;
+    let since = request.since_time.map(|time| (time.seconds, time.nanos));
+    assert_eq!((since, request.times), (Some((1_795_000_000, 0)), false));
+    tell(&agent, to_server::Message::LogEnd(LogEnd { stream: request.stream, ..<_>::default() }))
+        .await;
+    line(&mut reader, "200 OK").await;
+}
+
+/// An agent that does not know times says no positions, and sends what was not asked for.
+#[tokio::test]
+async fn an_agent_of_an_earlier_version_has_no_times() {
+    let (world, mut agent) = stage().await;
+    let admin = certificate(&world, Role::User, "root", Some(ADMINS));
+    for query in ["timestamps=true", "sinceSeconds=5", "sinceTime=2026-11-18T11:06:40Z"] {
+        let path = format!("{LOG}?{query}");
+        let asking = async { ask(&world, &admin, "GET", &path, &[], "").await };
+        let answering = async {
+            let stream = asked(&mut agent).await.stream;
+            write(&agent, &stream, "all that it has\n", false).await;
+        };
+        let ((code, status), ()) = tokio::join!(asking, answering);
+        assert_eq!(code, 503, "{status}");
+        assert!(status["message"].as_str().unwrap().contains("keeps no times"), "{status}");
+    }
+    // Without them it is read as ever.
+    let mut reader = read(&world, &admin, "follow=true").await;
+    let stream = asked(&mut agent).await.stream;
+    write(&agent, &stream, "one\n", false).await;
+    line(&mut reader, "one").await;
 }

@@ -7,8 +7,8 @@ use orrery_proto::apps::v1::{
 use orrery_proto::core::v1::Project;
 use orrery_proto::fleet::v1::{
     ExecEnd, ExecEvent, ExecOutput, ExecRequest, ExecStart, Load, LoadReport, LogChunk, LogEnd,
-    LogsRequest, ToServer, TopRequest, Usage, exec_event, exec_input, server_message::Message,
-    to_server,
+    LogTime, LogsRequest, ToServer, TopRequest, Usage, exec_event, exec_input,
+    server_message::Message, to_server,
 };
 use orrery_proto::infra::v1::Node;
 use orrery_proto::meta::v1::ObjectMeta;
@@ -147,10 +147,18 @@ async fn what_an_agent_of_another_server_says_is_passed_on() {
     let answering = tokio::spawn(answer(agent, copy.id.clone()));
     let commander = one.commander().await;
 
-    let request =
-        LogsRequest { project: "shop".into(), name: "web".into(), ..LogsRequest::default() };
+    let request = LogsRequest {
+        project: "shop".into(),
+        name: "web".into(),
+        times: true,
+        since_seconds: Some(60),
+        after: [(copy.id.clone(), "place-1".to_owned())].into(),
+        ..LogsRequest::default()
+    };
     let mut logs = commander.logs(request).await.unwrap();
-    assert_eq!(logs.next().await.unwrap().unwrap().data, b"a line\n");
+    let piece = logs.next().await.unwrap().unwrap();
+    assert_eq!((piece.data.as_slice(), &piece.id, piece.copies), (&b"a line\n"[..], &copy.id, 1));
+    assert_eq!((piece.times[0].offset, piece.position.as_str()), (3, "place-1 true Some(60)"));
     assert!(logs.next().await.unwrap().is_none());
 
     let start = ExecStart { command: vec!["cat".into()], stdin: true, ..ExecStart::default() };
@@ -188,7 +196,13 @@ async fn answer(mut agent: FakeAgent, id: String) {
                 let chunk = LogChunk {
                     stream: request.stream.clone(),
                     data: b"a line\n".to_vec(),
-                    gap: false,
+                    times: vec![LogTime { offset: 3, time: None }],
+                    // So that who asked sees what arrived here.
+                    position: format!(
+                        "{} {} {:?}",
+                        request.after, request.times, request.since_seconds
+                    ),
+                    ..LogChunk::default()
                 };
                 say(to_server::Message::LogChunk(chunk)).await;
                 let end = LogEnd { stream: request.stream, problem: String::new() };

@@ -3,8 +3,8 @@ use super::{PATIENCE, Program};
 use orrery_proto::apps::v1::WorkloadInstanceStatus;
 use orrery_proto::fleet::v1::{
     Assignment, AssignmentSet, DependencyState, DependencyStates, ExecEnd, ExecInput, ExecOrder,
-    ExecOutput, ExecStart, FromServer, InstanceFiles, Load, ServerHello, ServerMessage, ToServer,
-    Unassign, exec_event, exec_input, server_message::Message, to_server,
+    ExecOutput, ExecStart, FromServer, InstanceFiles, Load, LogChunk, ServerHello, ServerMessage,
+    ToServer, Unassign, exec_event, exec_input, server_message::Message, to_server,
 };
 use std::collections::BTreeMap;
 use tokio::sync::mpsc;
@@ -20,6 +20,8 @@ pub struct Server {
     pub goodbyes: usize,
     /// What came of each stream of output, with "~" where something was missed.
     pub output: BTreeMap<String, String>,
+    /// The same as it came.
+    pub chunks: BTreeMap<String, Vec<LogChunk>>,
     /// The streams that ended, and why.
     pub ended: BTreeMap<String, String>,
     /// What commands said, and their exit codes.
@@ -41,7 +43,19 @@ impl Server {
         let (states, heard) = (BTreeMap::new(), Vec::new());
         let (output, ended) = (BTreeMap::new(), BTreeMap::new());
         let (execs, loads) = (BTreeMap::new(), BTreeMap::new());
-        Self { to_agent, from_agent, states, heard, goodbyes: 0, output, ended, execs, loads }
+        let chunks = BTreeMap::new();
+        Self {
+            to_agent,
+            from_agent,
+            states,
+            heard,
+            goodbyes: 0,
+            output,
+            chunks,
+            ended,
+            execs,
+            loads,
+        }
     }
 
     pub async fn send(&self, messages: Vec<Option<Message>>) {
@@ -152,9 +166,10 @@ impl Server {
             }
             to_server::Message::Goodbye(_) => self.goodbyes += 1,
             to_server::Message::LogChunk(chunk) => {
-                let output = self.output.entry(chunk.stream).or_default();
+                let output = self.output.entry(chunk.stream.clone()).or_default();
                 output.push_str(if chunk.gap { "~" } else { "" });
                 output.push_str(std::str::from_utf8(&chunk.data).unwrap());
+                self.chunks.entry(chunk.stream.clone()).or_default().push(chunk);
             }
             to_server::Message::ExecOutput(output) => self.hear_exec(output),
             to_server::Message::Load(report) => {

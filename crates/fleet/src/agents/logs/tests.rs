@@ -14,17 +14,22 @@ async fn sent(outbox: &Outbox) -> Vec<Message> {
 }
 
 fn chunk(stream: &str, text: &str) -> LogChunk {
-    LogChunk { stream: stream.into(), data: text.into(), gap: false }
+    LogChunk { stream: stream.into(), data: text.into(), ..LogChunk::default() }
 }
 
-fn data(text: &str) -> Option<Output> {
-    Some(Output::Data { data: text.into(), gap: false })
+fn data(stream: &str, text: &str) -> Option<Output> {
+    Some(Output::Data(chunk(stream, text)))
+}
+
+fn wanted() -> LogRequest {
+    LogRequest { id: "i-1".into(), ..LogRequest::default() }
 }
 
 #[tokio::test]
 async fn output_is_asked_for_read_and_paid_for() {
     let (logs, outbox) = stage();
-    let mut reading = logs.open("edge", "i-1", LogOptions { follow: true, tail_lines: Some(5) });
+    let mut reading =
+        logs.open("edge", LogRequest { follow: true, tail_lines: Some(5), ..wanted() });
     let asked = sent(&outbox).await;
     let [Message::Log(request)] = asked.as_slice() else { panic!("{asked:?}") };
     let expect = (true, Some(5), CREDIT, "i-1");
@@ -33,7 +38,10 @@ async fn output_is_asked_for_read_and_paid_for() {
     logs.chunk("edge", chunk(&name, "one"));
     logs.chunk("liar", chunk(&name, "not mine"));
     logs.chunk("edge", chunk(&name, "two"));
-    assert_eq!((reading.next().await, reading.next().await), (data("one"), data("two")));
+    assert_eq!(
+        (reading.next().await, reading.next().await),
+        (data(&name, "one"), data(&name, "two"))
+    );
     let credit = LogCredit { stream: name.clone(), chunks: 2 };
     assert_eq!(sent(&outbox).await, [Message::LogCredit(credit)]);
     logs.end("edge", LogEnd { stream: name, problem: "unreadable".into() });
@@ -45,7 +53,7 @@ async fn output_is_asked_for_read_and_paid_for() {
 #[tokio::test]
 async fn a_reader_that_goes_says_so() {
     let (logs, outbox) = stage();
-    let reading = logs.open("edge", "i-1", LogOptions::default());
+    let reading = logs.open("edge", wanted());
     sent(&outbox).await;
     drop(reading);
     assert!(matches!(sent(&outbox).await.as_slice(), [Message::LogCancel(_)]));
@@ -55,15 +63,15 @@ async fn a_reader_that_goes_says_so() {
 #[tokio::test]
 async fn an_agent_that_goes_ends_its_streams() {
     let (logs, _outbox) = stage();
-    let mut reading = logs.open("edge", "i-1", LogOptions::default());
+    let mut reading = logs.open("edge", wanted());
     logs.lost("edge", 2);
     logs.lost("other", 9);
     assert_eq!(logs.streams.lock().len(), 1, "it was another session");
     logs.lost("edge", 3);
-    assert!(matches!(reading.next().await, Some(Output::Problem(_))));
+    assert!(matches!(reading.next().await, Some(Output::Away(_))));
     assert_eq!(reading.next().await, None);
-    let mut absent = logs.open("ghost", "i-1", LogOptions::default());
-    let Some(Output::Problem(problem)) = absent.next().await else { panic!("no problem") };
+    let mut absent = logs.open("ghost", wanted());
+    let Some(Output::Away(problem)) = absent.next().await else { panic!("no problem") };
     assert_eq!(problem, "node \"ghost\" is not connected");
 }
 
@@ -71,14 +79,14 @@ async fn an_agent_that_goes_ends_its_streams() {
 #[tokio::test]
 async fn what_is_sent_without_credit_ends_the_stream() {
     let (logs, outbox) = stage();
-    let mut reading = logs.open("edge", "i-1", LogOptions::default());
+    let mut reading = logs.open("edge", wanted());
     let asked = sent(&outbox).await;
     let [Message::Log(request)] = asked.as_slice() else { panic!("{asked:?}") };
     for _ in 0..ROOM + 1 {
         logs.chunk("edge", chunk(&request.stream, "x"));
     }
     let mut pieces = 0;
-    while let Some(Output::Data { .. }) = reading.next().await {
+    while let Some(Output::Data(_)) = reading.next().await {
         pieces += 1;
     }
     assert_eq!(pieces, ROOM);

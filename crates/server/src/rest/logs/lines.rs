@@ -1,6 +1,8 @@
 //! Pieces of output as text.
 use axum::body::Bytes;
+use orrery_client::stamps::Stamps;
 use orrery_proto::fleet::v1::LogsResponse;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// A line of one of several copies that is longer than this is broken, so that nobody is waited for without bound.
@@ -12,19 +14,36 @@ pub struct Lines {
     unfinished: BTreeMap<String, Vec<u8>>,
     /// Whether the last line that went out has no end yet.
     open: bool,
+    /// By copy, where lines go out with their times.
+    stamps: Option<BTreeMap<String, Stamps>>,
 }
 
 impl Lines {
+    /// Lines with or without their times.
+    pub fn new(timestamps: bool) -> Self {
+        Self { stamps: timestamps.then(BTreeMap::default), ..Self::default() }
+    }
+
     /// What a piece adds.
     pub fn write(&mut self, piece: &LogsResponse) -> Bytes {
         let mut out = Vec::new();
         if piece.gap {
+            if let Some(rest) = self.unfinished.remove(&piece.instance).filter(|r| !r.is_empty()) {
+                line(&mut out, &piece.instance, &rest);
+            }
             self.say(&mut out, &note(&piece.instance, "some output is lost: it came too fast"));
         }
+        let data = match &mut self.stamps {
+            Some(stamps) => {
+                let stamps = stamps.entry(piece.instance.clone()).or_default();
+                Cow::Owned(stamps.stamp(piece))
+            }
+            None => Cow::Borrowed(piece.data.as_slice()),
+        };
         if piece.copies <= 1 {
-            out.extend_from_slice(&piece.data);
+            out.extend_from_slice(&data);
         } else {
-            self.whole_lines(piece, &mut out);
+            self.whole_lines(&piece.instance, &data, &mut out);
         }
         if let Some(last) = out.last() {
             self.open = *last != b'\n';
@@ -35,10 +54,10 @@ impl Lines {
         out.into()
     }
 
-    fn whole_lines(&mut self, piece: &LogsResponse, out: &mut Vec<u8>) {
-        let rest = self.unfinished.entry(piece.instance.clone()).or_default();
+    fn whole_lines(&mut self, instance: &str, data: &[u8], out: &mut Vec<u8>) {
+        let rest = self.unfinished.entry(instance.to_owned()).or_default();
         let mut begin = 0;
-        rest.extend_from_slice(&piece.data);
+        rest.extend_from_slice(data);
         loop {
             let end = rest[begin..].iter().position(|byte| *byte == b'\n');
             let end = match end {
@@ -46,7 +65,7 @@ impl Lines {
                 None if rest.len() - begin <= LINE_BYTES_MAX => break,
                 Some(_) | None => begin + LINE_BYTES_MAX,
             };
-            line(out, &piece.instance, &rest[begin..end]);
+            line(out, instance, &rest[begin..end]);
             begin = if rest.get(end) == Some(&b'\n') { end + 1 } else { end };
         }
         rest.drain(..begin);
@@ -132,6 +151,26 @@ mod tests {
         let mut lines = Lines::default();
         lines.write(&piece(2, "a", "half"));
         assert_eq!(lines.over("no more"), "a: half\n[orrery] no more\n");
+    }
+
+    #[test]
+    fn a_gap_ends_the_line_before_it() {
+        let gap = LogsResponse { gap: true, ..piece(2, "a", "more\n") };
+        let lost = "[orrery] a: some output is lost: it came too fast\n";
+        check(&[piece(2, "a", "tw"), gap], &format!("a: tw\n{lost}a: more\n"));
+    }
+
+    #[test]
+    fn times_stand_behind_the_name_of_the_copy() {
+        let mut piece = piece(2, "a", "one\ntwo\n");
+        let mut time = orrery_proto::fleet::v1::LogTime::default();
+        time.time.get_or_insert_default().seconds = 7;
+        piece.times.push(time);
+        let stamp = "1970-01-01T00:00:07.000000000Z";
+        let expect = format!("a: {stamp} one\na: {stamp} two\n");
+        assert_eq!(Lines::new(true).write(&piece), expect);
+        piece.copies = 1;
+        assert_eq!(Lines::new(true).write(&piece), format!("{stamp} one\n{stamp} two\n"));
     }
 
     #[test]
