@@ -1,5 +1,5 @@
 //! Agents whose data folder is lost while what they started runs on.
-use crate::world::{Box1, Program, World, exists, kill, read, read_lines, wait_gone};
+use crate::world::{Box1, Program, World, exists, kill, read, read_lines, wait_for, wait_gone};
 use orrery_agent::Error;
 use orrery_proto::apps::v1::WorkloadInstanceStatus;
 use orrery_proto::fleet::v1::{LogRequest, server_message::Message};
@@ -240,6 +240,12 @@ async fn of_two_runs_at_once_one_is_left() {
     second.env("ORRERY_SUPERVISED", mark.replace(run, &second_run)).stdin(Stdio::null());
     let mut second = second.stdout(Stdio::null()).spawn().unwrap();
     let pids = read_lines(world.path().join("starts"), 2).await;
+    // Until then the records name the first one.
+    wait_for("a record of the second run", || {
+        let record = fs::read_to_string(folder.join("run.json")).unwrap();
+        (record.contains(&second_run) && record.contains(&pids[1])).then_some(())
+    })
+    .await;
 
     let (_agent, mut server) = world.killable_agent().await;
     server.assign_set(&[&program]).await;
@@ -341,9 +347,11 @@ async fn an_agent_whose_folder_was_deleted_below_it_is_still_the_only_one() {
     let world = World::new();
     let run_dir = world.path().join("run");
     let beside = |config: &mut orrery_agent::AgentConfig| config.run_dir = run_dir.clone();
-    let (first, _server) = world.agent_with(beside).await;
-    // Its locks are taken when it has written who it is into the second.
-    read(run_dir.join("agent.lock")).await;
+    let (first, mut server) = world.agent_with(beside).await;
+    // Who answers has its locks, and begins nothing any more that fails without the folder.
+    let request = LogRequest { stream: "s".into(), id: "absent".into(), ..LogRequest::default() };
+    server.send(vec![Some(Message::Log(request))]).await;
+    server.until_logged("answered", |server| server.ended.contains_key("s")).await;
     let (first_try, _silent) = world.lonely_agent(beside);
     assert!(matches!(first_try.ended().await, Err(Error::InUse { .. })));
     lose(&world);
