@@ -215,11 +215,11 @@ impl Rest {
         let check = |verb: &str| call.check(verb, "", place, "");
         match method {
             Method::GET | Method::HEAD if call.query.watch => {
-                check("watch")?;
+                call.check("watch", "", place, &call.selected_name())?;
                 watch::watch(&call, project).await
             }
             Method::GET | Method::HEAD => {
-                check("list")?;
+                call.check("list", "", place, &call.selected_name())?;
                 read::list(&call, project).await
             }
             Method::POST if project.is_some() != call.resource.namespaced() => Err(not_allowed()),

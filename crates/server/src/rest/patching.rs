@@ -158,6 +158,7 @@ async fn apply(
 ) -> Result<Patched, Failure> {
     let given = read(resource, name, declared, options.validation)?;
     let uid = given.object.uid().to_owned();
+    let named = !uid.is_empty() || !given.object.resource_version().is_empty();
     let apply = ApplyOptions {
         part: options.part,
         force: options.force,
@@ -174,7 +175,9 @@ async fn apply(
         Ok(applied) => Ok(Patched { applied, warnings: given.warnings }),
         Err(error) => {
             let error = match error {
-                Error::NotFound { .. } if !options.only_present => gone(resource, name, &uid),
+                Error::NotFound { .. } if named && !options.only_present => {
+                    gone(resource, name, &uid)
+                }
                 other => other,
             };
             Err(Failure::of(error, resource, &name.name).warning(given.warnings))

@@ -144,6 +144,10 @@ impl Query {
                 "specifying resource version is not allowed when using continue",
             ));
         }
+        if self.continue_from.is_some() && self.version_match.is_some() {
+            let why = "resourceVersionMatch is forbidden when continue is provided";
+            return forbid("resourceVersionMatch", why);
+        }
         match (self.version_match, self.version) {
             (Some(_), Version::Unset) => forbid(
                 "resourceVersionMatch",
@@ -321,6 +325,7 @@ mod tests {
         refuse("includeObject=Half", 422);
         refuse("resourceVersionMatch=Exact", 422);
         refuse("resourceVersionMatch=Exact&resourceVersion=0", 422);
+        refuse("continue=x&resourceVersion=0&resourceVersionMatch=NotOlderThan", 422);
         refuse("sendInitialEvents=true", 422);
         refuse("watch=true&sendInitialEvents=true", 422);
         refuse("watch=true&resourceVersion=5&resourceVersionMatch=NotOlderThan", 422);

@@ -184,6 +184,8 @@ impl RulesReview {
 struct DeleteOptions {
     #[prost(message, optional, tag = "2")]
     preconditions: Option<Preconditions>,
+    #[prost(bool, optional, tag = "3")]
+    orphan: Option<bool>,
     #[prost(string, optional, tag = "4")]
     propagation: Option<String>,
     #[prost(string, repeated, tag = "5")]
@@ -206,6 +208,9 @@ impl DeleteOptions {
             ("uid", wanted.uid.unwrap_or_default()),
             ("resourceVersion", wanted.resource_version.unwrap_or_default()),
         ]);
+        if let Some(orphan) = self.orphan {
+            value["orphanDependents"] = json!(orphan);
+        }
         if let Some(propagation) = &self.propagation {
             value["propagationPolicy"] = json!(propagation);
         }

@@ -42,7 +42,7 @@ async fn bearer(hub: &Hub, user: &str) -> String {
 }
 
 /// A role of the project `system` with one rule, bound to one person.
-async fn grant(hub: &Hub, user: &str, rule: core::AccessRule) {
+pub async fn grant(hub: &Hub, user: &str, rule: core::AccessRule) {
     let name = format!("{user}-{}", rule.resources.join("-").replace('/', "-"));
     let role = core::Role {
         metadata: meta("system", &name),

@@ -134,6 +134,23 @@ async fn the_status_is_a_resource_of_its_own() {
     assert_eq!(world.put(&path, &whole).await.expect(200)["status"].get("hostname"), None);
 }
 
+/// Controllers tell by it that what they speak of has gone meanwhile.
+#[tokio::test]
+async fn an_applied_status_does_not_find_what_is_gone() {
+    let world = World::start().await;
+    let path = format!("{NODES}/n1/status?fieldManager=me");
+    let mut declared = json!({
+        "apiVersion": "infra.orrery.dev/v1", "kind": "Node", "metadata": { "name": "n1" },
+        "status": { "hostname": "here" },
+    });
+    assert_eq!(world.patch(&path, APPLY, &declared).await.expect(404)["reason"], "NotFound");
+    // Whoever means one object, and not whichever has its name, is told that it is not that one.
+    declared["metadata"]["uid"] = json!("11111111-2222-3333-4444-555555555555");
+    assert_eq!(world.patch(&path, APPLY, &declared).await.expect(409)["reason"], "Conflict");
+    declared["metadata"] = json!({ "name": "n1", "resourceVersion": "5" });
+    assert_eq!(world.patch(&path, APPLY, &declared).await.expect(409)["reason"], "Conflict");
+}
+
 #[tokio::test]
 async fn unknown_fields_are_treated_as_asked() {
     let world = World::start().await;

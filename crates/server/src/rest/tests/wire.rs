@@ -124,6 +124,25 @@ fn events_read_as_their_json() {
 }
 
 #[test]
+fn options_of_deletions_read_as_their_json() {
+    let options = DeleteOptions { orphan: Some(true), ..<_>::default() };
+    let expect = json!({ "dryRun": [], "preconditions": {}, "orphanDependents": true });
+    check("meta.k8s.io/v1", "DeleteOptions", options.encode_to_vec(), expect);
+    let wanted = Preconditions { uid: Some("u".into()), resource_version: Some("7".into()) };
+    let options = DeleteOptions {
+        preconditions: Some(wanted),
+        propagation: Some("Foreground".into()),
+        dry_run: vec!["All".into()],
+        ..<_>::default()
+    };
+    let expect = json!({
+        "dryRun": ["All"], "propagationPolicy": "Foreground",
+        "preconditions": { "uid": "u", "resourceVersion": "7" },
+    });
+    check("v1", "DeleteOptions", options.encode_to_vec(), expect);
+}
+
+#[test]
 fn other_kinds_are_refused_with_a_way_out() {
     let failure = Envelope::open(&mk_envelope("v1", "Pod", Vec::new())).expect("opens").to_value();
     let failure = failure.expect_err("a pod is no kind of ours");
