@@ -251,7 +251,7 @@ fn aggregated_reviews(name: &str) -> Value {
             json!({
                 "resource": review.plural(),
                 "responseKind": { "group": group, "version": version, "kind": review.kind() },
-                "scope": "Cluster",
+                "scope": if review.namespaced() { "Namespaced" } else { "Cluster" },
                 "singularResource": review.kind().to_lowercase(),
                 "verbs": ["create"],
             })
@@ -323,7 +323,7 @@ fn legacy_resource(resource: &Resource) -> Vec<Value> {
 
 fn legacy_review(review: &Review) -> Value {
     json!({
-        "name": review.plural(), "singularName": review.kind().to_lowercase(), "namespaced": false,
-        "kind": review.kind(), "verbs": ["create"],
+        "name": review.plural(), "singularName": review.kind().to_lowercase(),
+        "namespaced": review.namespaced(), "kind": review.kind(), "verbs": ["create"],
     })
 }

@@ -71,7 +71,6 @@ use orrery_hub::{Error, Hub, Part};
 use path::{Sub, Target};
 use query::Query;
 use resource::Resource;
-use review::Review;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -171,7 +170,9 @@ impl Rest {
             body::check_encoding(request.headers())?;
         }
         match target.ok_or_else(Failure::unknown_path)? {
-            Target::Review(review) => self.review(review, request).await,
+            Target::Review { review, project } => {
+                review::answer(self, review, &project, request).await
+            }
             Target::Collection { resource, project } => {
                 self.collection(resource, project, request).await
             }
@@ -322,19 +323,6 @@ impl Rest {
             stop: self.stop.clone(),
         };
         Ok((call, body))
-    }
-
-    async fn review(&self, review: Review, request: Request) -> Result<Response, Failure> {
-        if request.method() != Method::POST {
-            return Err(not_allowed());
-        }
-        let form = accept::form(request.headers())?;
-        let language = body::language(request.headers())?;
-        let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
-        let asked = body::value(language, &body::read(request.into_body()).await?)?;
-        let (guard, scheme) = (self.guard.of(peer.subject()), self.hub.scheme());
-        let value = review.answer(&guard, scheme, &peer, &asked)?;
-        Ok(render::answer(StatusCode::CREATED, form, &value, &[]))
     }
 }
 

@@ -15,7 +15,7 @@ const ACCESS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 const MYSELF: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 const BOB: (&str, &str) = ("impersonate-user", "bob");
 
-async fn ask(
+pub async fn ask(
     world: &World,
     method: Method,
     path: &str,
@@ -28,7 +28,7 @@ async fn ask(
 }
 
 /// A token of a person, as the header that shows it.
-async fn bearer(hub: &Hub, user: &str) -> String {
+pub async fn bearer(hub: &Hub, user: &str) -> String {
     let token = BearerToken::generate(user);
     let spec = core::AccessTokenSpec {
         user: Some(user.into()),

@@ -29,6 +29,7 @@ mod ports;
 mod reading;
 mod records;
 mod replicas;
+mod reviews;
 mod sharing;
 mod sockets;
 mod storage;
