@@ -40,6 +40,7 @@ mod resource;
 mod review;
 mod scale;
 mod selection;
+mod sockets;
 mod strategic;
 mod table;
 mod versions;
@@ -87,17 +88,19 @@ struct Rest {
     uploads: artifacts::Uploads,
     fleet: Arc<Fleet>,
     execs: exec::Execs,
+    /// What goes on over WebSockets after their requests are answered.
+    sockets: TaskTracker,
     stop: CancellationToken,
 }
 
-/// The routes of the dialect; streams end when `stop` is cancelled, and commands run in `execs`. Merge them into the router of
-/// other services, and give that [`unknown`] as its fallback.
+/// The routes of the dialect; streams end when `stop` is cancelled, and what goes over WebSockets runs in `sockets`. Merge them
+/// into the router of other services, and give that [`unknown`] as its fallback.
 pub fn router(
     hub: Hub,
     access: Access,
     gate: Gate,
     metrics: Arc<Metrics>,
-    (fleet, execs): (Arc<Fleet>, TaskTracker),
+    (fleet, sockets): (Arc<Fleet>, TaskTracker),
     stop: CancellationToken,
 ) -> Result<Router, Error> {
     let catalog = Catalog::new(&hub)?;
@@ -114,7 +117,8 @@ pub fn router(
         metrics,
         uploads,
         fleet,
-        execs: exec::Execs::new(execs),
+        execs: exec::Execs::default(),
+        sockets,
         stop,
     });
     let routes = Router::new()
@@ -127,10 +131,12 @@ pub fn router(
         .into_iter()
         .fold(routes, |routes, path| routes.route(path, any(dispatch)));
     let gated = axum::middleware::from_fn_with_state(rest.clone(), gated::gated);
+    let sockets = axum::middleware::from_fn_with_state(rest.clone(), sockets::watches);
     let routes = routes
         .layer(axum::middleware::from_fn(compress::large))
         .layer(axum::middleware::from_fn(access::only_known))
         .layer(gated)
+        .layer(sockets)
         .with_state(rest);
     let routes = routes.layer(axum::middleware::from_fn(older::watches));
     Ok(routes.merge(health::router(hub.store().clone())))

@@ -37,6 +37,7 @@ mod subresources;
 mod support;
 mod upstreams;
 mod versions;
+mod watch_sockets;
 mod watching;
 mod wire;
 mod writing;
