@@ -6,7 +6,6 @@ use super::failure::Failure;
 use super::render;
 use super::resource::{Resource, Subresource};
 use super::review::{REVIEWS, Review};
-use axum::Json;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
@@ -15,20 +14,6 @@ use sha2::{Digest, Sha256};
 
 /// The versions of aggregated discovery that we write; they differ in their name only.
 const AGGREGATED: [&str; 2] = ["v2", "v2beta1"];
-
-/// Where definitions of further kinds would be.
-pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-
-/// There are none. kubectl asks for them when it is given a kind that it does not find, and would speak of
-/// nothing but this path otherwise.
-pub async fn no_definitions() -> Json<Value> {
-    Json(json!({
-        "kind": "CustomResourceDefinitionList",
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "metadata": { "resourceVersion": "0" },
-        "items": [],
-    }))
-}
 
 /// All discovery documents; they never change while a server runs.
 pub struct Discovery {

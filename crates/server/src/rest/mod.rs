@@ -17,6 +17,7 @@ mod call;
 mod catalog;
 mod compress;
 mod decode;
+mod definitions;
 mod delete;
 mod discovery;
 mod exec;
@@ -126,7 +127,8 @@ pub fn router(
         .route("/openapi/v2", get(openapi::v2))
         .route("/openapi/v3", get(openapi::index))
         .route("/openapi/v3/{*path}", get(openapi::document))
-        .route(discovery::DEFINITIONS, get(discovery::no_definitions).fallback(dispatch));
+        .route(definitions::PATH, get(definitions::list).fallback(dispatch))
+        .route(definitions::ONE, get(definitions::get).fallback(dispatch));
     let routes = ["/api", "/api/", "/api/{*path}", "/apis", "/apis/", "/apis/{*path}"]
         .into_iter()
         .fold(routes, |routes, path| routes.route(path, any(dispatch)));

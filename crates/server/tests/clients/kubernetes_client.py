@@ -175,6 +175,19 @@ def reviews(api_client):
     assert answer.status.allowed is True, answer
 
 
+def definitions(api_client):
+    """What there is, as tools read it that know kinds by their definitions."""
+    api = client.ApiextensionsV1Api(api_client)
+    found = {item.metadata.name: item for item in api.list_custom_resource_definition().items}
+    one = found[f"{PLURAL}.{GROUP}"]
+    assert one.spec.names.kind == "Workload" and one.spec.scope == "Namespaced", one
+    version = one.spec.versions[0]
+    assert version.name == VERSION and version.subresources.scale.spec_replicas_path, version
+    read = api.read_custom_resource_definition(one.metadata.name)
+    conditions = {one.type: one.status for one in read.status.conditions}
+    assert conditions["Established"] == "True", read.status
+
+
 def records(api_client):
     """What controllers write as they run: a lease to lead by, and events."""
     core, leases = client.CoreV1Api(api_client), client.CoordinationV1Api(api_client)
@@ -212,6 +225,7 @@ def main():
         dynamic_client(api_client)
         typed_core(api_client)
         reviews(api_client)
+        definitions(api_client)
         records(api_client)
     print("all good")
 

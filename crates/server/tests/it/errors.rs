@@ -385,10 +385,51 @@ async fn an_apply_that_names_an_identity_makes_no_other() {
 }
 
 #[tokio::test]
-async fn definitions_of_kinds_can_only_be_listed() {
+async fn definitions_of_kinds_can_only_be_read() {
     let world = World::start().await;
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    assert_eq!(world.get(path).await.expect(200)["items"], json!([]));
-    let status = world.post(path, &json!({})).await.expect(404);
-    assert_eq!(status["kind"], "Status");
+    let one = format!("{path}/workloads.apps.orrery.dev");
+    let names = async |query: &str| {
+        let list = world.get(&format!("{path}{query}")).await.expect(200);
+        let items = list["items"].as_array().unwrap().clone();
+        items.iter().map(|item| item["metadata"]["name"].to_string()).collect::<Vec<_>>()
+    };
+    let all = names("").await;
+    assert!(
+        all.is_sorted() && all.contains(&"\"workloads.apps.orrery.dev\"".to_owned()),
+        "{all:?}"
+    );
+    assert!(!all.iter().any(|name| name.contains("leases")), "what every server has built in");
+    let only = names("?fieldSelector=metadata.name%3Dworkloads.apps.orrery.dev").await;
+    assert_eq!(only, ["\"workloads.apps.orrery.dev\""]);
+    let parents = names("?labelSelector=applyset.kubernetes.io%2Fis-parent-type%3Dtrue").await;
+    assert!(parents.len() < all.len() && parents.iter().any(|name| name.contains("secrets")));
+
+    let definition = world.get(&one).await.expect(200);
+    let version = &definition["spec"]["versions"][0];
+    assert_eq!(
+        (&definition["spec"]["scope"], &version["name"], &version["storage"]),
+        (&json!("Namespaced"), &json!("v1"), &json!(true))
+    );
+    let scale = json!({
+        "specReplicasPath": ".spec.placement.replicas", "statusReplicasPath": ".status.running",
+    });
+    assert_eq!(version["subresources"], json!({ "status": {}, "scale": scale }));
+    let splits = world.get(&format!("{path}/trafficsplits.split.smi-spec.io")).await.expect(200);
+    let versions = splits["spec"]["versions"].as_array().unwrap();
+    let stored = versions.iter().filter(|version| version["storage"] == true).count();
+    assert!(1 < versions.len() && stored == 1, "{splits}");
+
+    assert_eq!(
+        world.get(&format!("{path}/poems.example.com")).await.expect(404)["reason"],
+        "NotFound"
+    );
+    world.get(&format!("{path}?watch=true")).await.expect(405);
+    world.get(&format!("{path}?fieldSelector=spec.group%3Da")).await.expect(400);
+    for status in [
+        world.post(path, &json!({})).await.expect(404),
+        world.delete(&one, &json!({})).await.expect(404),
+    ] {
+        assert_eq!(status["kind"], "Status");
+    }
 }
