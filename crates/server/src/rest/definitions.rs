@@ -3,7 +3,7 @@
 //! They are made from the kinds, which never change while a server runs: there is nothing to create, and nothing to
 //! watch. They are not in discovery, where whatever has a list has the rest, too.
 use super::Rest;
-use super::accept::{self, Form};
+use super::accept;
 use super::failure::Failure;
 use super::query::Query;
 use super::render;
@@ -68,11 +68,7 @@ pub async fn get(
 }
 
 fn answer(headers: &HeaderMap, value: &Value) -> Result<Response, Failure> {
-    let form = match accept::form(headers)? {
-        Form::Yaml => Form::Yaml,
-        Form::Json | Form::Table(_) | Form::Metadata(_) => Form::Json,
-    };
-    Ok(render::answer(StatusCode::OK, form, value, &[]))
+    Ok(render::answer(StatusCode::OK, accept::plain_form(headers)?, value, &[]))
 }
 
 /// The one field that is selected by.

@@ -172,7 +172,8 @@ impl Failure {
                 about(Self::new(StatusCode::CONFLICT, "Conflict", message)).with_causes(&causes)
             }
             Error::Invalid { violations, .. } => {
-                let causes: Vec<Cause> = violations.iter().map(Cause::from).collect();
+                let causes = violations.iter().map(|violation| resource.cause(violation));
+                let causes: Vec<Cause> = causes.collect();
                 Self::invalid(resource.group(), resource.kind_name(), name, &causes)
             }
             Error::ProjectNotFound { project } => {

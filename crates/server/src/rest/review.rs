@@ -203,7 +203,7 @@ pub async fn answer(
     if request.method() != Method::POST {
         return Err(not_allowed());
     }
-    let form = accept::form(request.headers())?;
+    let form = accept::plain_form(request.headers())?;
     let language = body::language(request.headers())?;
     let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
     let guard = rest.guard_of(&request);

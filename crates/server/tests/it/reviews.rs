@@ -211,6 +211,12 @@ async fn reviews_are_found() {
     let authorization = named("/apis/authorization.k8s.io/v1").await;
     assert!(authorization.contains(&("subjectaccessreviews".into(), false)), "{authorization:?}");
     assert!(authorization.contains(&("localsubjectaccessreviews".into(), true)));
+    let table = [("accept", crate::support::TABLE), ("content-type", "application/json")];
+    let mine = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let asked = json!({ "spec": { "nonResourceAttributes": { "verb": "get", "path": "/" } } });
+    let asked = axum::body::Body::from(asked.to_string());
+    let refused = world.send(world.request(Method::POST, mine, &table, asked)).await;
+    assert_eq!(refused.expect(406)["reason"], "NotAcceptable", "it has no columns");
     let older = "/apis/authentication.k8s.io/v1beta1/selfsubjectreviews";
     let me = world.post(older, &json!({})).await.expect(201);
     assert_eq!(me["apiVersion"], "authentication.k8s.io/v1beta1");
