@@ -13,6 +13,7 @@ use super::query::Validation;
 use super::resource::Resource;
 use super::strategic;
 use orrery_api::Object;
+use orrery_hub::modified;
 use orrery_hub::patch::overlay;
 use orrery_hub::{
     Admit, Applied, ApplyOptions, Error, GetOptions, Merge, ObjectName, Part, Precondition,
@@ -301,7 +302,7 @@ fn check_version(
     let wanted = next.pointer("/metadata/resourceVersion").and_then(Value::as_str);
     match wanted {
         Some(wanted) if !wanted.is_empty() && wanted != current => {
-            let message = "the object has been modified; please apply your changes to the latest version and try again".to_owned();
+            let message = modified(current, wanted);
             let (kind, name) = (resource.qualified_plural(), name.name.clone());
             let conflict = Error::Conflict { kind, name: name.clone(), message };
             Err(Failure::of(conflict, resource, &name))

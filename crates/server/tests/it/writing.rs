@@ -62,7 +62,13 @@ async fn a_stale_version_is_a_conflict() {
     );
     let version = &stale["metadata"]["resourceVersion"];
     let patch = json!({ "metadata": { "resourceVersion": version, "labels": { "b": "2" } } });
-    assert_eq!(world.patch(&path, MERGE, &patch).await.expect(409)["reason"], "Conflict");
+    let patched = world.patch(&path, MERGE, &patch).await.expect(409);
+    assert_eq!(patched["reason"], "Conflict");
+    let words = "the object has been modified; please apply your changes to the latest version and try again";
+    for refused in [&conflict, &patched] {
+        let message = refused["message"].as_str().unwrap();
+        assert!(message.contains(words), "programs look for these words: {message}");
+    }
     let options = json!({ "preconditions": { "resourceVersion": version } });
     world.delete(&path, &options).await.expect(409);
     world.delete(&path, &json!({ "preconditions": { "uid": "other" } })).await.expect(409);
