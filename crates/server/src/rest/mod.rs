@@ -29,6 +29,7 @@ mod gated;
 mod health;
 mod impersonation;
 mod logs;
+mod methods;
 mod metrics;
 mod older;
 mod openapi;
@@ -167,7 +168,9 @@ pub fn forbidden(why: String) -> Response {
 }
 
 async fn dispatch(State(rest): State<Arc<Rest>>, request: Request) -> Response {
-    rest.answer(request).await.unwrap_or_else(IntoResponse::into_response)
+    let uri = request.uri().clone();
+    let response = rest.answer(request).await.unwrap_or_else(IntoResponse::into_response);
+    methods::allow(&rest, &uri, response)
 }
 
 impl Rest {

@@ -97,6 +97,34 @@ async fn paths_and_methods() {
     }
 }
 
+/// HTTP wants every refusal of a method to say which there are.
+#[tokio::test]
+async fn a_refused_method_names_the_others() {
+    let world = World::start().await;
+    let one = |part: &str| format!("{WORKLOADS}/x{part}");
+    let instances = "/apis/apps.orrery.dev/v1/namespaces/default/workloadinstances";
+    for (path, expect) in [
+        (WORKLOADS, "GET, HEAD, POST, DELETE"),
+        ("/apis/apps.orrery.dev/v1/workloads", "GET, HEAD"),
+        (&one(""), "GET, HEAD, PUT, PATCH, DELETE"),
+        (&one("/status"), "GET, HEAD, PUT, PATCH"),
+        (&one("/scale"), "GET, HEAD, PUT, PATCH"),
+        (&one("/log"), "GET, HEAD"),
+        (&one("/exec?command=ls"), "GET"),
+        (&one("/versions"), "GET, HEAD"),
+        (&one("/artifacts/a"), "GET, HEAD, PUT, DELETE"),
+        (instances, "GET, HEAD"),
+        ("/apis/infra.orrery.dev/v1/nodes", "GET, HEAD, POST, DELETE"),
+        ("/api/v1/namespaces", "GET, HEAD, POST"),
+        ("/apis", "GET, HEAD"),
+        ("/apis/authentication.k8s.io/v1/tokenreviews", "POST"),
+    ] {
+        let refused = world.send(world.request(Method::OPTIONS, path, &[], Body::empty())).await;
+        assert_eq!((refused.code.as_u16(), refused.header("allow")), (405, Some(expect)), "{path}");
+    }
+    assert_eq!(world.get(WORKLOADS).await.header("allow"), None, "where it is refused alone");
+}
+
 #[tokio::test]
 async fn questions() {
     let world = World::start().await;

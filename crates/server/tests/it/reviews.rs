@@ -7,7 +7,7 @@ use orrery_hub::Hub;
 use orrery_proto::core::v1 as core;
 use serde_json::{Value, json};
 
-const TOKENS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
+pub const TOKENS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
 const ACCESS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 const LOCAL: &str = "/apis/authorization.k8s.io/v1/namespaces/default/localsubjectaccessreviews";
 
