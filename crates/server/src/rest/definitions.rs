@@ -9,8 +9,8 @@ use super::query::Query;
 use super::render;
 use super::resource::{Face, Resource};
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode, Uri};
-use axum::response::Response;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse as _, Response};
 use orrery_api::LabelSelector;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -33,7 +33,9 @@ pub async fn list(
     if query.watch {
         let message =
             "the kinds of a server do not change while it runs: there is nothing to watch";
-        return Err(Failure::method_not_allowed(message));
+        let mut refused = Failure::method_not_allowed(message).into_response();
+        refused.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return Ok(refused);
     }
     let labels = LabelSelector::parse(&query.labels);
     let labels = labels.map_err(|error| Failure::bad_request(error.to_string()))?;

@@ -1,14 +1,40 @@
-//! Which methods there are at a path: HTTP wants every refusal of one to say it.
-use super::Rest;
+//! Which methods there are at a path. One that there is not is refused before anything else is looked at, and told which
+//! there are, as HTTP wants it.
+use super::failure::Failure;
 use super::path::{self, Sub, Target};
 use super::resource::Resource;
-use axum::http::{HeaderValue, StatusCode, Uri, header};
+use super::{Rest, not_allowed};
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::Response;
 use orrery_hub::Part;
 
 const READ: [&str; 2] = ["GET", "HEAD"];
 /// The methods that change an object, with their verbs.
 const WRITE: [(&str, &str); 3] = [("PUT", "update"), ("PATCH", "patch"), ("DELETE", "delete")];
+
+/// Refuses a method that there is not.
+pub fn check(target: &Target, method: &Method) -> Result<(), Failure> {
+    if methods(target).contains(&method.as_str()) {
+        return Ok(());
+    }
+    let changes = matches!(*method, Method::POST | Method::PUT | Method::PATCH | Method::DELETE);
+    match target {
+        Target::Collection { resource, .. } | Target::Object { resource, .. }
+            if changes && !resource.writable() =>
+        {
+            // What only the server writes, people read.
+            let plural = resource.plural();
+            Err(Failure::method_not_allowed(format!(
+                "{plural} are written by the server only; they follow what you declare"
+            )))
+        }
+        Target::Object { sub: Sub::Exec, .. } => {
+            let message = "a command runs over a WebSocket, which begins with GET";
+            Err(Failure::method_not_allowed(message))
+        }
+        _ => Err(not_allowed()),
+    }
+}
 
 /// Says in a refusal of a method which there are.
 pub fn allow(rest: &Rest, uri: &Uri, mut response: Response) -> Response {
@@ -28,7 +54,7 @@ fn methods(target: &Target) -> Vec<&'static str> {
             READ.to_vec()
         }
         Target::Collection { resource, project } => {
-            // What is in projects is made and emptied in one of them.
+            // What is in projects is made and emptied in one of them: whoever forgets to name it does not empty all.
             let here = project.is_some() == resource.namespaced();
             let verbs = if here { resource.verbs() } else { &[] };
             with(verbs, &[("POST", "create"), ("DELETE", "deletecollection")])

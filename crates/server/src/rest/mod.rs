@@ -180,7 +180,9 @@ impl Rest {
         if !reads {
             body::check_encoding(request.headers())?;
         }
-        match target.ok_or_else(Failure::unknown_path)? {
+        let target = target.ok_or_else(Failure::unknown_path)?;
+        methods::check(&target, request.method())?;
+        match target {
             Target::Review { review, project } => {
                 review::answer(self, review, &project, request).await
             }
@@ -195,14 +197,6 @@ impl Rest {
             }
             Target::Object { resource, name, sub } => {
                 self.object(resource, name, sub, request).await
-            }
-            Target::CoreVersions
-            | Target::Groups
-            | Target::Group(_)
-            | Target::GroupVersion { .. }
-                if !reads =>
-            {
-                Err(not_allowed())
             }
             Target::CoreVersions => self.discover(true, request.headers()),
             Target::Groups => self.discover(false, request.headers()),
@@ -234,19 +228,14 @@ impl Rest {
                 call.check("list", "", place, &call.selected_name())?;
                 read::list(&call, project).await
             }
-            Method::POST if project.is_some() != call.resource.namespaced() => Err(not_allowed()),
             Method::POST => {
                 if let Err(failure) = check("create") {
                     return Ok(write::refused(&call, place, body, failure).await);
                 }
-                check_verb(&call.resource, "create")?;
                 write::create(&call, &project.unwrap_or_default(), body).await
             }
-            // As with Kubernetes: whoever forgets to name the project does not empty all of them.
-            Method::DELETE if project.is_some() != call.resource.namespaced() => Err(not_allowed()),
             Method::DELETE => {
                 check("deletecollection")?;
-                check_verb(&call.resource, "deletecollection")?;
                 delete::collection(&call, project, body).await
             }
             _ => Err(not_allowed()),
@@ -265,7 +254,6 @@ impl Rest {
             // A file is what it is, whatever the client would like better.
             request.headers_mut().remove(header::ACCEPT);
         }
-        let (call, body) = self.call(resource, request)?;
         let verb = match method {
             Method::GET | Method::HEAD => "get",
             Method::PUT => "update",
@@ -273,8 +261,8 @@ impl Rest {
             Method::DELETE => "delete",
             _ => return Err(not_allowed()),
         };
+        let (call, body) = self.call(resource, request)?;
         call.check(verb, sub.name(), &name.project, &name.name)?;
-        check_verb(&call.resource, verb)?;
         let answered = self.part(&call, verb, &name, sub, body).await;
         match answered {
             Err(failure) if verb != "get" => Err(call.explain_absence(&name, failure).await),
@@ -339,18 +327,4 @@ impl Rest {
 
 fn not_allowed() -> Failure {
     Failure::method_not_allowed("the server does not allow this method on the requested resource")
-}
-
-/// What only the server writes, people read.
-fn check_verb(resource: &Resource, verb: &str) -> Result<(), Failure> {
-    if resource.verbs().contains(&verb) {
-        return Ok(());
-    }
-    if resource.writable() {
-        return Err(not_allowed());
-    }
-    let plural = resource.plural();
-    Err(Failure::method_not_allowed(format!(
-        "{plural} are written by the server only; they follow what you declare"
-    )))
 }

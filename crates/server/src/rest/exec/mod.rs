@@ -20,7 +20,6 @@ use crate::identity::{GOOD_NO_LONGER, Lasting, Lasts, asked_of_part};
 use crate::limits::Taken;
 use crate::websocket;
 use axum::extract::Request;
-use axum::http::Method;
 use axum::response::Response;
 use channels::{Channels, End, Protocol};
 use futures::StreamExt as _;
@@ -170,10 +169,6 @@ pub async fn begin(
 
 /// The best of what is spoken on both sides.
 fn spoken(request: &Request) -> Result<Protocol, Failure> {
-    if *request.method() != Method::GET {
-        let message = "a command runs over a WebSocket, which begins with GET";
-        return Err(Failure::method_not_allowed(message));
-    }
     if !websocket::is_asked(request) {
         let message = "a command runs over a WebSocket: ask for an upgrade, over HTTP/1.1";
         return Err(Failure::bad_request(message));
