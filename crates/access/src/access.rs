@@ -40,12 +40,17 @@ const CLOCK_LOOK_MAX: Duration = Duration::from_secs(60);
 /// ... and not into splinters: the clock shows whole seconds.
 const CLOCK_LOOK_MIN: Duration = Duration::from_millis(100);
 
+/// For whom access tokens are made: this API, and whoever asks it about them.
+pub const AUDIENCE: &str = "orrery";
+
 /// Who shows a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Login {
     pub subject: Subject,
     /// Seconds of the epoch; without it, it ends when it is taken back.
     pub ends: Option<i64>,
+    /// For whom the token is made.
+    pub audience: String,
 }
 
 /// Changes of roles and bindings, from the moment on at which it was made.
@@ -222,6 +227,11 @@ impl Access {
         self.inner.revoked.borrow().refuses(identity)
     }
 
+    /// Whether somebody is disabled, however they were proven.
+    pub fn refuses_subject(&self, subject: &Subject) -> bool {
+        self.inner.revoked.borrow().refuses_subject(subject)
+    }
+
     /// Why whoever shows this certificate is welcome no longer, if so.
     pub fn over(&self, identity: &Identity) -> Option<Over> {
         if self.refuses(identity) {
@@ -259,7 +269,7 @@ impl Access {
             (None, Some(oidc)) => oidc.login(text, self.inner.clock.now().seconds).await?,
             (None, None) => return Err(LoginRefusal::NotOurs),
         };
-        if self.inner.revoked.borrow().refuses_subject(&login.subject) {
+        if self.refuses_subject(&login.subject) {
             return Err(LoginRefusal::Revoked);
         }
         Ok(login)
@@ -303,7 +313,7 @@ impl Inner {
         }
         let ends = spec.expires_at.map(|end| end.seconds);
         let subject = Subject::person(spec.user().to_owned(), spec.groups, KnownBy::Token);
-        Ok(Login { subject, ends })
+        Ok(Login { subject, ends, audience: AUDIENCE.to_owned() })
     }
 }
 

@@ -21,7 +21,7 @@ mod present;
 pub mod revoked;
 pub mod rules;
 
-pub use access::{Access, Acting, Changes, Login, LoginRefusal, Over};
+pub use access::{AUDIENCE, Access, Acting, Changes, Login, LoginRefusal, Over};
 pub use authority::{Authorities, AuthorityProblem, Current};
 pub use decide::{Attributes, Decision};
 pub use grant::{Excess, gives_access};

@@ -108,7 +108,8 @@ impl Oidc {
         let keys = self.keys(&read).await?;
         let claims = read.verify(&keys)?;
         let ends = claims.check(&self.options.issuer, &self.options.audience, now)?;
-        Ok(Login { subject: self.subject(&claims)?, ends: Some(ends) })
+        let audience = self.options.audience.clone();
+        Ok(Login { subject: self.subject(&claims)?, ends: Some(ends), audience })
     }
 
     /// The keys, fresh enough and with the one that the token names, if the issuer has it. Whose key is known waits

@@ -56,6 +56,7 @@ pub use options::{
     Version, WatchEvent, WatchOptions,
 };
 pub use orrery_store::{Lease, Revision};
+pub use refusal::modified;
 pub use storages::{Storage, Upstream};
 pub use typed::Resources;
 pub use watch::BOOKMARK_INTERVAL;

@@ -4,6 +4,7 @@ use crate::leases::LEASES;
 use crate::options::ObjectName;
 use orrery_api::Kind;
 use orrery_store::{Expect, Op, Revision};
+use std::fmt::Display;
 
 pub(crate) fn not_found(kind: &Kind, name: &ObjectName) -> Error {
     let ObjectName { project, name } = name.clone();
@@ -12,6 +13,13 @@ pub(crate) fn not_found(kind: &Kind, name: &ObjectName) -> Error {
 
 pub(crate) fn no_versions(kind: &Kind) -> Error {
     Error::BadRequest(format!("no versions are kept of {}", kind.plural()))
+}
+
+/// Why something cannot be written at a version. It begins with the words of the reference: programs look for them.
+pub fn modified(found: impl Display, wanted: impl Display) -> String {
+    format!(
+        "the object has been modified; please apply your changes to the latest version and try again (it is at revision {found}, not {wanted})"
+    )
 }
 
 /// The object is not what the writer expected.
@@ -29,9 +37,11 @@ pub(crate) fn conflict(
         (Expect::At(at), None) | (Expect::CreatedAt(at), None) => {
             Error::Conflict { kind, name, message: format!("it was at {at} and is gone") }
         }
+        (Expect::At(at), Some(actual)) => {
+            Error::Conflict { kind, name, message: modified(actual, at) }
+        }
         (expected, Some(actual)) => {
-            let message =
-                format!("it is at revision {actual}, expected {expected:?}; read it again");
+            let message = format!("it is at revision {actual}, expected {expected:?}");
             Error::Conflict { kind, name, message }
         }
     }

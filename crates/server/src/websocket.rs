@@ -71,7 +71,7 @@ fn decoded(text: &str) -> Result<String, BadToken> {
 }
 
 /// The answer that makes a connection a WebSocket, or what is wrong with the request.
-pub fn accepted<B>(request: &Request<B>, protocol: &'static str) -> Result<Response, &'static str> {
+pub fn accepted<B>(request: &Request<B>, protocol: Option<&str>) -> Result<Response, &'static str> {
     let headers = request.headers();
     let version = headers.get(header::SEC_WEBSOCKET_VERSION).map(HeaderValue::as_bytes);
     if version != Some(VERSION) {
@@ -86,7 +86,11 @@ pub fn accepted<B>(request: &Request<B>, protocol: &'static str) -> Result<Respo
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
-    headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
+    if let Some(protocol) = protocol {
+        let protocol = HeaderValue::try_from(protocol);
+        let protocol = protocol.map_err(|_| "Sec-WebSocket-Protocol is no protocol")?;
+        headers.insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
+    }
     Ok(response)
 }
 
@@ -143,12 +147,12 @@ mod tests {
     #[test]
     fn what_is_asked_well_is_accepted() {
         let mut asked = request(&["v5.channel.k8s.io"]);
-        assert!(accepted(&asked, "v5.channel.k8s.io").is_err());
+        assert!(accepted(&asked, Some("v5.channel.k8s.io")).is_err());
         asked.headers_mut().insert("sec-websocket-version", HeaderValue::from_static("13"));
-        assert!(accepted(&asked, "v5.channel.k8s.io").is_err());
+        assert!(accepted(&asked, Some("v5.channel.k8s.io")).is_err());
         let key = HeaderValue::from_static("dGhlIHNhbXBsZSBub25jZQ==");
         asked.headers_mut().insert("sec-websocket-key", key);
-        let answer = accepted(&asked, "v5.channel.k8s.io").expect("it is well-formed");
+        let answer = accepted(&asked, Some("v5.channel.k8s.io")).expect("it is well-formed");
         assert_eq!(answer.headers()["sec-websocket-accept"], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
         assert_eq!(answer.headers()["sec-websocket-protocol"], "v5.channel.k8s.io");
     }

@@ -13,6 +13,7 @@ mod tests;
 use crate::accessor::Accessor;
 use crate::error::Error;
 use crate::options::{Admit, Applied, ApplyOptions, GetOptions, ObjectName, Part};
+use crate::refusal::modified;
 use orrery_api::{
     DecodeError, DecodeOptions, JsonOptions, Kind, Object, Reason, Scheme, UnknownFields, Violation,
 };
@@ -173,8 +174,7 @@ fn check_identity(current: &Object, next: &Object) -> Result<(), Error> {
         return Ok(());
     }
     let (kind, name) = (current.kind().qualified_plural(), current.name().to_owned());
-    let message = format!("it is at revision {was}, not {is}; read it again and repeat the change");
-    Err(Error::Conflict { kind, name, message })
+    Err(Error::Conflict { kind, name, message: modified(was, is) })
 }
 
 /// Unknown fields make a bad request; values that do not fit make an invalid object.

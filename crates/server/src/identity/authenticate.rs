@@ -13,7 +13,7 @@ use orrery_fleet::middleware::Peer;
 
 const BEARER: &str = "Bearer ";
 /// Longest token that is looked at; those of large issuers have half as much.
-const TOKEN_BYTES_MAX: usize = 16 << 10;
+pub const TOKEN_BYTES_MAX: usize = 16 << 10;
 
 /// In front of every service. The proof of a token goes into the peer; what was opened with a proof
 /// ends with it.

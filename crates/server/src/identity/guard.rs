@@ -1,5 +1,6 @@
 //! What the one who asks may do and see: the check in front of every operation.
-use orrery_access::{Access, Attributes, Decision, Rule};
+use super::authenticate::TOKEN_BYTES_MAX;
+use orrery_access::{Access, Attributes, Decision, Login, Rule};
 use orrery_api::{Kind, Object};
 use orrery_hub::{Accessor, Admit, Error, ObjectName};
 use orrery_pki::Subject;
@@ -110,6 +111,19 @@ impl Guard {
         self.access.permissions(&self.subject, project)
     }
 
+    /// Who shows this token, if it is good; the reason why not is for the log.
+    pub async fn login(&self, token: &str) -> Result<Login, String> {
+        if TOKEN_BYTES_MAX < token.len() {
+            return Err("the token is too long".to_owned());
+        }
+        self.access.login(token).await.map_err(|refusal| refusal.to_string())
+    }
+
+    /// Whether this one is disabled.
+    pub fn is_disabled(&self) -> bool {
+        self.access.refuses_subject(&self.subject)
+    }
+
     /// Whether it is allowed, where nobody is told that it is not.
     pub fn may(&self, verb: &str, kind: &Kind, project: &str, name: &str) -> bool {
         self.may_everything()
@@ -191,7 +205,7 @@ impl Guard {
     }
 
     /// Refuses what is not allowed, and tells the log.
-    pub(super) fn refuse_unless(&self, asked: &Attributes) -> Result<(), Error> {
+    pub fn refuse_unless(&self, asked: &Attributes) -> Result<(), Error> {
         let decision = self.decide(asked);
         if decision.allowed() {
             return Ok(());

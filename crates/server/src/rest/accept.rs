@@ -42,6 +42,12 @@ pub fn form(headers: &HeaderMap) -> Result<Form, Failure> {
     negotiate(headers, resource_form)
 }
 
+/// The same for what is no kind with columns, and no object with metadata to be had alone.
+pub fn plain_form(headers: &HeaderMap) -> Result<Form, Failure> {
+    let is_plain = |form: &Form| matches!(form, Form::Json | Form::Yaml);
+    negotiate(headers, |range| resource_form(range).filter(is_plain))
+}
+
 /// The same for a stream of objects, which is not written in YAML: nobody could tell where one ends.
 pub fn stream_form(headers: &HeaderMap) -> Result<Form, Failure> {
     let form = negotiate(headers, |range| resource_form(range).filter(|form| *form != Form::Yaml));
@@ -178,6 +184,15 @@ mod tests {
         check("application/json;q=0", None);
         check("application/json;as=Poem;v=v1;g=meta.k8s.io", None);
         check(";;,=,q", None);
+    }
+
+    #[test]
+    fn what_has_no_columns_is_no_table() {
+        let form = |accept| plain_form(&mk_headers(accept)).ok();
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+        let either = "application/json;as=Table;v=v1;g=meta.k8s.io, application/json";
+        assert_eq!((form(table), form(either)), (None, Some(Form::Json)));
+        assert_eq!(form("application/yaml"), Some(Form::Yaml));
     }
 
     #[test]

@@ -14,6 +14,10 @@ use std::collections::BTreeSet;
 /// The group, in the words of rules, whose kinds may have a second face.
 const CORE: &str = "core";
 
+/// What can be read that is no resource.
+const OWN_PATHS: [&str; 8] =
+    ["/api", "/apis", "/openapi", "/version", "/metrics", "/healthz", "/livez", "/readyz"];
+
 /// What somebody wants to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attributes {
@@ -22,8 +26,8 @@ pub enum Attributes {
 }
 
 impl Attributes {
-    /// From the `spec` of an access review: exactly one of its two forms.
-    pub fn of(spec: &Value) -> Result<Self, Failure> {
+    /// From the `spec` of a kind of access reviews: exactly one of its two forms.
+    pub fn of(kind: &str, spec: &Value) -> Result<Self, Failure> {
         let text = |from: &Value, key: &str| {
             from.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
         };
@@ -45,8 +49,7 @@ impl Attributes {
             (None, None) | (Some(_), Some(_)) => {
                 let message = "Invalid value: exactly one of resourceAttributes and nonResourceAttributes must be there";
                 let cause = Cause::new("FieldValueInvalid", "spec", message);
-                let (group, kind) = ("authorization.k8s.io", "SelfSubjectAccessReview");
-                Err(Failure::invalid(group, kind, "", &[cause]))
+                Err(Failure::invalid("authorization.k8s.io", kind, "", &[cause]))
             }
         }
     }
@@ -79,9 +82,27 @@ pub fn allowed(guard: &Guard, attributes: &Attributes) -> (bool, String) {
             let decision = guard.decide(asked);
             (decision.allowed(), decision.reason().to_owned())
         }
-        Attributes::Path { verb, .. } => {
-            (verb == "get", "everybody who is known may read what the server can do".to_owned())
+        Attributes::Path { verb, path } => {
+            let (allowed, reason) = path_allowed(guard, verb, path);
+            (allowed, reason.to_owned())
         }
+    }
+}
+
+/// What the server itself can do, everybody who is known may read. Paths of others, about which a service asks, are for
+/// those who may do everything: rules are about resources.
+fn path_allowed(guard: &Guard, verb: &str, path: &str) -> (bool, &'static str) {
+    let within = |own: &&str| {
+        path.strip_prefix(*own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    if guard.may_everything() {
+        (true, "whoever may do everything may do this")
+    } else if !OWN_PATHS.iter().any(within) {
+        (false, "no rule is about paths, and this is none of the server's own")
+    } else if guard.subject().role.is_some() && verb == "get" {
+        (true, "everybody who is known may read what the server can do")
+    } else {
+        (false, "paths of the server can only be read, by those who are known")
     }
 }
 
@@ -100,7 +121,14 @@ pub fn rules(guard: &Guard, scheme: &Scheme, project: &str) -> (Value, Value) {
             resources.push(rule_of(&rule, &[String::new()], &faces));
         }
     }
-    (json!(resources), json!([{ "verbs": ["get"], "nonResourceURLs": ["*"] }]))
+    let paths = match guard.may_everything() {
+        true => json!([{ "verbs": ["*"], "nonResourceURLs": ["*"] }]),
+        false => {
+            let all = OWN_PATHS.iter().flat_map(|own| [(*own).to_owned(), format!("{own}/*")]);
+            json!([{ "verbs": ["get"], "nonResourceURLs": all.collect::<Vec<_>>() }])
+        }
+    };
+    (json!(resources), paths)
 }
 
 fn rule_of(rule: &Rule, groups: &[String], resources: &[String]) -> Value {

@@ -5,6 +5,7 @@ use super::patching::absent_project;
 use super::query::{MANAGER_MAX, Query, Version};
 use super::render::Renderer;
 use super::resource::Resource;
+use super::selection::Selection;
 use crate::identity::Guard;
 use axum::http::{HeaderMap, StatusCode, header};
 use orrery_hub::{Error, Hub, ListOptions, ObjectName, Revision};
@@ -44,6 +45,12 @@ impl Call {
     ) -> Result<(), Failure> {
         let checked = self.guard.check_part(verb, &self.resource.kind, subresource, project, name);
         checked.map_err(|error| Failure::of(error, &self.resource, name))
+    }
+
+    /// The one name that is selected, if it is one: rules for single names count for it, as in the reference.
+    pub fn selected_name(&self) -> String {
+        let selection = Selection::of(&self.resource, &self.query, None).unwrap_or_default();
+        selection.fields.exact("metadata.name").unwrap_or_default().to_owned()
     }
 
     /// What could not be written because it is not there may only be shared with the project.

@@ -49,6 +49,10 @@ impl Catalog {
         Ok(Self { resources })
     }
 
+    pub fn resources(&self) -> impl Iterator<Item = &Resource> {
+        self.resources.iter().map(|resource| &**resource)
+    }
+
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
         self.resources
             .iter()

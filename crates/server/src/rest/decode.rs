@@ -156,7 +156,8 @@ fn drop_dialect_metadata(resource: &Resource, value: &mut Value) {
 fn unreadable(resource: &Resource, name: &str, error: DecodeError) -> Failure {
     match error {
         DecodeError::Invalid(violations) => {
-            let causes: Vec<Cause> = violations.iter().map(Cause::from).collect();
+            let causes = violations.iter().map(|violation| resource.cause(violation));
+            let causes: Vec<Cause> = causes.collect();
             Failure::invalid(resource.group(), resource.kind_name(), name, &causes)
         }
         other => body::unreadable(other),

@@ -6,7 +6,6 @@ use super::failure::Failure;
 use super::render;
 use super::resource::{Resource, Subresource};
 use super::review::{REVIEWS, Review};
-use axum::Json;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
@@ -15,20 +14,6 @@ use sha2::{Digest, Sha256};
 
 /// The versions of aggregated discovery that we write; they differ in their name only.
 const AGGREGATED: [&str; 2] = ["v2", "v2beta1"];
-
-/// Where definitions of further kinds would be.
-pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-
-/// There are none. kubectl asks for them when it is given a kind that it does not find, and would speak of
-/// nothing but this path otherwise.
-pub async fn no_definitions() -> Json<Value> {
-    Json(json!({
-        "kind": "CustomResourceDefinitionList",
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "metadata": { "resourceVersion": "0" },
-        "items": [],
-    }))
-}
 
 /// All discovery documents; they never change while a server runs.
 pub struct Discovery {
@@ -251,7 +236,7 @@ fn aggregated_reviews(name: &str) -> Value {
             json!({
                 "resource": review.plural(),
                 "responseKind": { "group": group, "version": version, "kind": review.kind() },
-                "scope": "Cluster",
+                "scope": if review.namespaced() { "Namespaced" } else { "Cluster" },
                 "singularResource": review.kind().to_lowercase(),
                 "verbs": ["create"],
             })
@@ -323,7 +308,7 @@ fn legacy_resource(resource: &Resource) -> Vec<Value> {
 
 fn legacy_review(review: &Review) -> Value {
     json!({
-        "name": review.plural(), "singularName": review.kind().to_lowercase(), "namespaced": false,
-        "kind": review.kind(), "verbs": ["create"],
+        "name": review.plural(), "singularName": review.kind().to_lowercase(),
+        "namespaced": review.namespaced(), "kind": review.kind(), "verbs": ["create"],
     })
 }

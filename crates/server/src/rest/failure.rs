@@ -172,7 +172,7 @@ impl Failure {
                 about(Self::new(StatusCode::CONFLICT, "Conflict", message)).with_causes(&causes)
             }
             Error::Invalid { violations, .. } => {
-                let causes: Vec<Cause> = violations.iter().map(Cause::from).collect();
+                let causes: Vec<Cause> = violations.iter().map(|v| resource.cause(v)).collect();
                 Self::invalid(resource.group(), resource.kind_name(), name, &causes)
             }
             Error::ProjectNotFound { project } => {

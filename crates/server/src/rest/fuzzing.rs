@@ -2,7 +2,7 @@
 //! is refused as the mistake of the client that it is.
 use super::failure::Failure;
 use super::query::Query;
-use super::{accept, access, body, delete, exec, logs, path, scale, wire};
+use super::{accept, access, body, delete, exec, logs, path, review, scale, wire};
 use crate::websocket;
 use axum::http::{HeaderMap, HeaderValue, header};
 use orrery_hub::ObjectName;
@@ -54,7 +54,11 @@ pub fn scale(bytes: &[u8]) {
 
 pub fn review(bytes: &[u8]) {
     let Some(asked) = client_mistake(body::json(bytes)) else { return };
-    client_mistake(access::Attributes::of(asked.get("spec").unwrap_or(&Value::Null)));
+    let spec = asked.get("spec").unwrap_or(&Value::Null);
+    client_mistake(access::Attributes::of("SelfSubjectAccessReview", spec));
+    for outcome in review::check_spec(spec) {
+        client_mistake(outcome);
+    }
 }
 
 pub fn channels(bytes: &[u8]) {

@@ -88,7 +88,7 @@ fn asked(rest: &Rest, request: &Request) -> Asked {
             | Target::Groups
             | Target::Group(_)
             | Target::GroupVersion { .. }
-            | Target::Review(_),
+            | Target::Review { .. },
         )
         | None => Asked::path(verb(method), uri.path()),
     }

@@ -17,6 +17,7 @@ mod call;
 mod catalog;
 mod compress;
 mod decode;
+mod definitions;
 mod delete;
 mod discovery;
 mod exec;
@@ -28,6 +29,7 @@ mod gated;
 mod health;
 mod impersonation;
 mod logs;
+mod methods;
 mod metrics;
 mod older;
 mod openapi;
@@ -40,6 +42,7 @@ mod resource;
 mod review;
 mod scale;
 mod selection;
+mod sockets;
 mod strategic;
 mod table;
 mod versions;
@@ -71,7 +74,6 @@ use orrery_hub::{Error, Hub, Part};
 use path::{Sub, Target};
 use query::Query;
 use resource::Resource;
-use review::Review;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -88,17 +90,19 @@ struct Rest {
     uploads: artifacts::Uploads,
     fleet: Arc<Fleet>,
     execs: exec::Execs,
+    /// What goes on over WebSockets after their requests are answered.
+    sockets: TaskTracker,
     stop: CancellationToken,
 }
 
-/// The routes of the dialect; streams end when `stop` is cancelled, and commands run in `execs`. Merge them into the router of
-/// other services, and give that [`unknown`] as its fallback.
+/// The routes of the dialect; streams end when `stop` is cancelled, and what goes over WebSockets runs in `sockets`. Merge them
+/// into the router of other services, and give that [`unknown`] as its fallback.
 pub fn router(
     hub: Hub,
     access: Access,
     gate: Gate,
     metrics: Arc<Metrics>,
-    (fleet, execs): (Arc<Fleet>, TaskTracker),
+    (fleet, sockets): (Arc<Fleet>, TaskTracker),
     stop: CancellationToken,
 ) -> Result<Router, Error> {
     let catalog = Catalog::new(&hub)?;
@@ -115,7 +119,8 @@ pub fn router(
         metrics,
         uploads,
         fleet,
-        execs: exec::Execs::new(execs),
+        execs: exec::Execs::default(),
+        sockets,
         stop,
     });
     let routes = Router::new()
@@ -123,15 +128,18 @@ pub fn router(
         .route("/openapi/v2", get(openapi::v2))
         .route("/openapi/v3", get(openapi::index))
         .route("/openapi/v3/{*path}", get(openapi::document))
-        .route(discovery::DEFINITIONS, get(discovery::no_definitions).fallback(dispatch));
+        .route(definitions::PATH, get(definitions::list).fallback(dispatch))
+        .route(definitions::ONE, get(definitions::get).fallback(dispatch));
     let routes = ["/api", "/api/", "/api/{*path}", "/apis", "/apis/", "/apis/{*path}"]
         .into_iter()
         .fold(routes, |routes, path| routes.route(path, any(dispatch)));
     let gated = axum::middleware::from_fn_with_state(rest.clone(), gated::gated);
+    let sockets = axum::middleware::from_fn_with_state(rest.clone(), sockets::watches);
     let routes = routes
         .layer(axum::middleware::from_fn(compress::large))
         .layer(axum::middleware::from_fn(access::only_known))
         .layer(gated)
+        .layer(sockets)
         .with_state(rest);
     let routes = routes.layer(axum::middleware::from_fn(older::watches));
     Ok(routes.merge(health::router(hub.store().clone())))
@@ -160,7 +168,9 @@ pub fn forbidden(why: String) -> Response {
 }
 
 async fn dispatch(State(rest): State<Arc<Rest>>, request: Request) -> Response {
-    rest.answer(request).await.unwrap_or_else(IntoResponse::into_response)
+    let uri = request.uri().clone();
+    let response = rest.answer(request).await.unwrap_or_else(IntoResponse::into_response);
+    methods::allow(&rest, &uri, response)
 }
 
 impl Rest {
@@ -170,8 +180,12 @@ impl Rest {
         if !reads {
             body::check_encoding(request.headers())?;
         }
-        match target.ok_or_else(Failure::unknown_path)? {
-            Target::Review(review) => self.review(review, request).await,
+        let target = target.ok_or_else(Failure::unknown_path)?;
+        methods::check(&target, request.method())?;
+        match target {
+            Target::Review { review, project } => {
+                review::answer(self, review, &project, request).await
+            }
             Target::Collection { resource, project } => {
                 self.collection(resource, project, request).await
             }
@@ -183,14 +197,6 @@ impl Rest {
             }
             Target::Object { resource, name, sub } => {
                 self.object(resource, name, sub, request).await
-            }
-            Target::CoreVersions
-            | Target::Groups
-            | Target::Group(_)
-            | Target::GroupVersion { .. }
-                if !reads =>
-            {
-                Err(not_allowed())
             }
             Target::CoreVersions => self.discover(true, request.headers()),
             Target::Groups => self.discover(false, request.headers()),
@@ -215,26 +221,21 @@ impl Rest {
         let check = |verb: &str| call.check(verb, "", place, "");
         match method {
             Method::GET | Method::HEAD if call.query.watch => {
-                check("watch")?;
+                call.check("watch", "", place, &call.selected_name())?;
                 watch::watch(&call, project).await
             }
             Method::GET | Method::HEAD => {
-                check("list")?;
+                call.check("list", "", place, &call.selected_name())?;
                 read::list(&call, project).await
             }
-            Method::POST if project.is_some() != call.resource.namespaced() => Err(not_allowed()),
             Method::POST => {
                 if let Err(failure) = check("create") {
                     return Ok(write::refused(&call, place, body, failure).await);
                 }
-                check_verb(&call.resource, "create")?;
                 write::create(&call, &project.unwrap_or_default(), body).await
             }
-            // As with Kubernetes: whoever forgets to name the project does not empty all of them.
-            Method::DELETE if project.is_some() != call.resource.namespaced() => Err(not_allowed()),
             Method::DELETE => {
                 check("deletecollection")?;
-                check_verb(&call.resource, "deletecollection")?;
                 delete::collection(&call, project, body).await
             }
             _ => Err(not_allowed()),
@@ -253,7 +254,6 @@ impl Rest {
             // A file is what it is, whatever the client would like better.
             request.headers_mut().remove(header::ACCEPT);
         }
-        let (call, body) = self.call(resource, request)?;
         let verb = match method {
             Method::GET | Method::HEAD => "get",
             Method::PUT => "update",
@@ -261,8 +261,8 @@ impl Rest {
             Method::DELETE => "delete",
             _ => return Err(not_allowed()),
         };
+        let (call, body) = self.call(resource, request)?;
         call.check(verb, sub.name(), &name.project, &name.name)?;
-        check_verb(&call.resource, verb)?;
         let answered = self.part(&call, verb, &name, sub, body).await;
         match answered {
             Err(failure) if verb != "get" => Err(call.explain_absence(&name, failure).await),
@@ -323,35 +323,8 @@ impl Rest {
         };
         Ok((call, body))
     }
-
-    async fn review(&self, review: Review, request: Request) -> Result<Response, Failure> {
-        if request.method() != Method::POST {
-            return Err(not_allowed());
-        }
-        let form = accept::form(request.headers())?;
-        let language = body::language(request.headers())?;
-        let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
-        let asked = body::value(language, &body::read(request.into_body()).await?)?;
-        let (guard, scheme) = (self.guard.of(peer.subject()), self.hub.scheme());
-        let value = review.answer(&guard, scheme, &peer, &asked)?;
-        Ok(render::answer(StatusCode::CREATED, form, &value, &[]))
-    }
 }
 
 fn not_allowed() -> Failure {
     Failure::method_not_allowed("the server does not allow this method on the requested resource")
-}
-
-/// What only the server writes, people read.
-fn check_verb(resource: &Resource, verb: &str) -> Result<(), Failure> {
-    if resource.verbs().contains(&verb) {
-        return Ok(());
-    }
-    if resource.writable() {
-        return Err(not_allowed());
-    }
-    let plural = resource.plural();
-    Err(Failure::method_not_allowed(format!(
-        "{plural} are written by the server only; they follow what you declare"
-    )))
 }

@@ -13,6 +13,7 @@ use super::query::Validation;
 use super::resource::Resource;
 use super::strategic;
 use orrery_api::Object;
+use orrery_hub::modified;
 use orrery_hub::patch::overlay;
 use orrery_hub::{
     Admit, Applied, ApplyOptions, Error, GetOptions, Merge, ObjectName, Part, Precondition,
@@ -158,6 +159,7 @@ async fn apply(
 ) -> Result<Patched, Failure> {
     let given = read(resource, name, declared, options.validation)?;
     let uid = given.object.uid().to_owned();
+    let named = !uid.is_empty() || !given.object.resource_version().is_empty();
     let apply = ApplyOptions {
         part: options.part,
         force: options.force,
@@ -174,7 +176,9 @@ async fn apply(
         Ok(applied) => Ok(Patched { applied, warnings: given.warnings }),
         Err(error) => {
             let error = match error {
-                Error::NotFound { .. } if !options.only_present => gone(resource, name, &uid),
+                Error::NotFound { .. } if named && !options.only_present => {
+                    gone(resource, name, &uid)
+                }
                 other => other,
             };
             Err(Failure::of(error, resource, &name.name).warning(given.warnings))
@@ -298,7 +302,7 @@ fn check_version(
     let wanted = next.pointer("/metadata/resourceVersion").and_then(Value::as_str);
     match wanted {
         Some(wanted) if !wanted.is_empty() && wanted != current => {
-            let message = "the object has been modified; please apply your changes to the latest version and try again".to_owned();
+            let message = modified(current, wanted);
             let (kind, name) = (resource.qualified_plural(), name.name.clone());
             let conflict = Error::Conflict { kind, name: name.clone(), message };
             Err(Failure::of(conflict, resource, &name))

@@ -28,8 +28,11 @@ pub enum Target {
         group: String,
         version: String,
     },
-    /// Questions about oneself.
-    Review(Review),
+    /// A question, and the project that it is asked in.
+    Review {
+        review: Review,
+        project: String,
+    },
     /// All objects of a kind, or those of one project.
     Collection {
         resource: Arc<Resource>,
@@ -97,7 +100,7 @@ pub fn resolve(catalog: &Catalog, path: &str) -> Option<Target> {
         ["apis", group, version] => Some(group_version(group, version)),
         ["api", version, rest @ ..] => in_group(catalog, "", version, rest),
         ["apis", group, version, rest @ ..] => match Review::find(group, version, rest) {
-            Some(review) => Some(Target::Review(review)),
+            Some((review, project)) => Some(Target::Review { review, project }),
             None => in_group(catalog, group, version, rest),
         },
         _ => None,

@@ -23,6 +23,8 @@ pub struct Query {
     pub bookmarks: bool,
     pub initial_events: Option<bool>,
     pub timeout: Option<Duration>,
+    /// What cannot be read of how long the client waits for its answer.
+    pub odd_timeout: Option<String>,
     pub dry_run: bool,
     pub manager: Option<String>,
     pub force: Option<bool>,
@@ -98,6 +100,8 @@ impl Query {
                 let seconds: u64 = number(key, value)?;
                 self.timeout = (0 < seconds).then_some(Duration::from_secs(seconds));
             }
+            // Requests are short here, so it changes nothing; but who asks for something unreadable is told.
+            "timeout" => self.odd_timeout = (!is_duration(value)).then(|| value.to_owned()),
             "dryRun" => self.dry_run |= dry_run(options, value)?,
             "fieldManager" => self.manager = manager(options, value)?,
             "force" => self.force = Some(flag(key, value)?),
@@ -121,6 +125,10 @@ impl Query {
             let cause = Cause::new("FieldValueForbidden", field, format!("Forbidden: {why}"));
             Err(Failure::invalid_options("ListOptions", cause))
         };
+        if let Some(odd) = self.odd_timeout.as_ref().filter(|_| !self.watch) {
+            let message = format!("invalid timeout specified in the request URL: {odd:?}");
+            return Err(Failure::bad_request(message));
+        }
         if self.initial_events.is_some() && !self.watch {
             return forbid("sendInitialEvents", "sendInitialEvents is forbidden for list");
         }
@@ -143,6 +151,10 @@ impl Query {
             return Err(Failure::bad_request(
                 "specifying resource version is not allowed when using continue",
             ));
+        }
+        if self.continue_from.is_some() && self.version_match.is_some() {
+            let why = "resourceVersionMatch is forbidden when continue is provided";
+            return forbid("resourceVersionMatch", why);
         }
         match (self.version_match, self.version) {
             (Some(_), Version::Unset) => forbid(
@@ -209,6 +221,28 @@ pub fn truth(key: &str, value: &str) -> Result<bool, Failure> {
     value
         .parse()
         .map_err(|_| Failure::bad_request(format!("{key}: {value:?} is neither true nor false")))
+}
+
+/// Whether a text is a duration as clients in Go write it: `32s`, `1m30s`, `1.5h`.
+fn is_duration(text: &str) -> bool {
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if rest.is_empty() {
+        // Nothing says nothing; a sign alone is no number.
+        return text.is_empty();
+    }
+    while !rest.is_empty() && rest != "0" {
+        let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (digits, unit) = rest.split_at(number);
+        if digits.parse::<f64>().is_err() {
+            return false;
+        }
+        let units = ["ns", "us", "µs", "ms", "s", "m", "h"];
+        let Some(after) = units.iter().find_map(|known| unit.strip_prefix(known)) else {
+            return false;
+        };
+        rest = after;
+    }
+    true
 }
 
 fn version(value: &str) -> Result<Version, Failure> {
@@ -290,7 +324,11 @@ mod tests {
     fn odd_queries_are_read() {
         check("", Query::default());
         check("&limit=500", Query { limit: 500, ..Query::default() });
-        check("timeout=32s&pretty=true", Query::default());
+        for timeout in ["32s", "1m30s", "1.5h", "0", "", "250ms", "%2B1s", "5%C2%B5s"] {
+            check(&format!("timeout={timeout}&pretty=true"), Query::default());
+        }
+        let watch = Query::parse(&Method::GET, "watch=true&timeout=invalid");
+        assert!(watch.is_ok_and(|query| query.watch), "how long a watch lasts is said otherwise");
         check("watch=1&timeoutSeconds=0", Query { watch: true, ..Query::default() });
         check("resourceVersion=0", Query { version: Version::Any, ..Query::default() });
         check(
@@ -309,6 +347,9 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         refuse("limit=many", 400);
+        for timeout in ["invalid", "32", "s", "-", "1.2.3s", "1s2", "1d"] {
+            refuse(&format!("timeout={timeout}"), 400);
+        }
         refuse("limit=-1", 400);
         refuse("limit=", 400);
         refuse("limit=18446744073709551615", 400);
@@ -321,6 +362,7 @@ mod tests {
         refuse("includeObject=Half", 422);
         refuse("resourceVersionMatch=Exact", 422);
         refuse("resourceVersionMatch=Exact&resourceVersion=0", 422);
+        refuse("continue=x&resourceVersion=0&resourceVersionMatch=NotOlderThan", 422);
         refuse("sendInitialEvents=true", 422);
         refuse("watch=true&sendInitialEvents=true", 422);
         refuse("watch=true&resourceVersion=5&resourceVersionMatch=NotOlderThan", 422);

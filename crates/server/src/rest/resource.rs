@@ -5,8 +5,9 @@
 //! names and shape at the border and nothing else.
 use super::catalog::{EVENT, LEASE, PROJECT};
 use super::faces;
-use super::failure::Failure;
-use orrery_api::{JsonOptions, Kind, Object, ScaleFields, Scheme};
+use super::faces::events::Shape;
+use super::failure::{Cause, Failure};
+use orrery_api::{JsonOptions, Kind, Object, ScaleFields, Scheme, Violation};
 use orrery_hub::{Accessor, Error, Hub};
 use serde_json::Value;
 use std::sync::Arc;
@@ -238,6 +239,17 @@ impl Resource {
                 causes => Err(Failure::invalid(self.group(), self.kind_name(), name, &causes)),
             },
         }
+    }
+
+    /// What is wrong with an object, in the words of this face.
+    pub fn cause(&self, violation: &Violation) -> Cause {
+        let cause = Cause::from(violation);
+        let shape = match self.face {
+            Face::Own | Face::Namespace => return cause,
+            Face::CoreEvent => Shape::Core,
+            Face::GroupEvent => Shape::Group,
+        };
+        Cause { field: faces::events::field_of(&cause.field, shape), ..cause }
     }
 
     /// An object of this version with this face.

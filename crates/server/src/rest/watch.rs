@@ -34,9 +34,13 @@ const LIFE_MIN: Duration = Duration::from_secs(1800);
 pub async fn watch(call: &Call, project: Option<String>) -> Result<Response, Failure> {
     let mut selection = Selection::of(&call.resource, &call.query, project)?;
     call.check_version(call.query.version).await?;
+    let name = selection.fields.exact("metadata.name").map(str::to_owned);
+    let scope = selection.project.clone().unwrap_or_default();
+    let only = name.as_deref().unwrap_or_default();
+    let lasting = Lasting::watch(&call.guard, &call.resource.kind, &scope, only);
     let options = WatchOptions {
         project: selection.project.clone(),
-        name: selection.fields.exact("metadata.name").map(str::to_owned),
+        name,
         labels: std::mem::take(&mut selection.labels),
         fields: std::mem::take(&mut selection.fields),
         after: start(call).await?,
@@ -44,8 +48,6 @@ pub async fn watch(call: &Call, project: Option<String>) -> Result<Response, Fai
         include_shared: true,
         ..WatchOptions::default()
     };
-    let scope = selection.project.clone().unwrap_or_default();
-    let lasting = Lasting::watch(&call.guard, &call.resource.kind, &scope, "");
     let body = match call.resource.accessor.watch_encoded(options).await {
         Ok(events) => {
             Body::from_stream(lines(call, call.guard.lasting(lasting, events), selection))

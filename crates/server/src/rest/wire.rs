@@ -7,6 +7,7 @@
 mod events;
 mod lease;
 mod metadata;
+mod reviews;
 
 use super::failure::Failure;
 use metadata::Metadata;
@@ -42,13 +43,19 @@ impl Envelope {
             ("v1", "Event") => self.read::<events::CoreEvent>()?.to_value(),
             ("events.k8s.io/v1", "Event") => self.read::<events::GroupEvent>()?.to_value(),
             ("coordination.k8s.io/v1", "Lease") => self.read::<lease::Lease>()?.to_value(),
-            ("authorization.k8s.io/v1", "SelfSubjectAccessReview") => {
-                self.read::<AccessReview>()?.to_value()
-            }
+            (
+                "authorization.k8s.io/v1",
+                "SelfSubjectAccessReview" | "SubjectAccessReview" | "LocalSubjectAccessReview",
+            ) => self.read::<reviews::AccessReview>()?.to_value(),
             ("authorization.k8s.io/v1", "SelfSubjectRulesReview") => {
-                self.read::<RulesReview>()?.to_value()
+                self.read::<reviews::RulesReview>()?.to_value()
             }
-            ("authentication.k8s.io/v1", "SelfSubjectReview") => json!({}),
+            ("authentication.k8s.io/v1", "TokenReview") => {
+                self.read::<reviews::TokenReview>()?.to_value()
+            }
+            ("authentication.k8s.io/v1" | "authentication.k8s.io/v1beta1", "SelfSubjectReview") => {
+                json!({})
+            }
             // Deletion of a built-in kind brings its options along.
             (_, "DeleteOptions") => self.read::<DeleteOptions>()?.to_value(),
             (api_version, kind) => {
@@ -98,92 +105,11 @@ impl Namespace {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct AccessReview {
-    #[prost(message, optional, tag = "2")]
-    spec: Option<AccessSpec>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct AccessSpec {
-    #[prost(message, optional, tag = "1")]
-    resource: Option<ResourceAttributes>,
-    #[prost(message, optional, tag = "2")]
-    other: Option<NonResourceAttributes>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ResourceAttributes {
-    #[prost(string, tag = "1")]
-    namespace: String,
-    #[prost(string, tag = "2")]
-    verb: String,
-    #[prost(string, tag = "3")]
-    group: String,
-    #[prost(string, tag = "4")]
-    version: String,
-    #[prost(string, tag = "5")]
-    resource: String,
-    #[prost(string, tag = "6")]
-    subresource: String,
-    #[prost(string, tag = "7")]
-    name: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct NonResourceAttributes {
-    #[prost(string, tag = "1")]
-    path: String,
-    #[prost(string, tag = "2")]
-    verb: String,
-}
-
-impl AccessReview {
-    fn to_value(&self) -> Value {
-        let spec = self.spec.clone().unwrap_or_default();
-        let mut value = json!({});
-        if let Some(asked) = spec.resource {
-            let fields = [
-                ("namespace", asked.namespace),
-                ("verb", asked.verb),
-                ("group", asked.group),
-                ("version", asked.version),
-                ("resource", asked.resource),
-                ("subresource", asked.subresource),
-                ("name", asked.name),
-            ];
-            value["resourceAttributes"] = non_empty(fields);
-        }
-        if let Some(asked) = spec.other {
-            value["nonResourceAttributes"] =
-                non_empty([("path", asked.path), ("verb", asked.verb)]);
-        }
-        json!({ "spec": value })
-    }
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct RulesReview {
-    #[prost(message, optional, tag = "2")]
-    spec: Option<RulesSpec>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct RulesSpec {
-    #[prost(string, tag = "1")]
-    namespace: String,
-}
-
-impl RulesReview {
-    fn to_value(&self) -> Value {
-        let namespace = self.spec.clone().unwrap_or_default().namespace;
-        json!({ "spec": non_empty([("namespace", namespace)]) })
-    }
-}
-
-#[derive(Clone, PartialEq, Message)]
 struct DeleteOptions {
     #[prost(message, optional, tag = "2")]
     preconditions: Option<Preconditions>,
+    #[prost(bool, optional, tag = "3")]
+    orphan: Option<bool>,
     #[prost(string, optional, tag = "4")]
     propagation: Option<String>,
     #[prost(string, repeated, tag = "5")]
@@ -206,6 +132,9 @@ impl DeleteOptions {
             ("uid", wanted.uid.unwrap_or_default()),
             ("resourceVersion", wanted.resource_version.unwrap_or_default()),
         ]);
+        if let Some(orphan) = self.orphan {
+            value["orphanDependents"] = json!(orphan);
+        }
         if let Some(propagation) = &self.propagation {
             value["propagationPolicy"] = json!(propagation);
         }

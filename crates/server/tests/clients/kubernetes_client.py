@@ -159,6 +159,35 @@ def typed_core(api_client):
     assert answer.status.allowed is True, answer
 
 
+def reviews(api_client):
+    """What a service asks that leaves it to the server who its clients are."""
+    shown = client.V1TokenReview(spec=client.V1TokenReviewSpec(token="orrery1.nobody.guessed"))
+    answer = client.AuthenticationV1Api(api_client).create_token_review(shown)
+    assert answer.status.authenticated is False and answer.status.error, answer
+    wanted = client.V1ResourceAttributes(verb="get", resource=PLURAL, namespace=PROJECT)
+    spec = client.V1SubjectAccessReviewSpec(user="bob", resource_attributes=wanted)
+    api = client.AuthorizationV1Api(api_client)
+    answer = api.create_subject_access_review(client.V1SubjectAccessReview(spec=spec))
+    assert answer.status.allowed is False and answer.status.reason, answer
+    spec.groups = ["orrery:admins"]
+    local = client.V1LocalSubjectAccessReview(spec=spec)
+    answer = api.create_namespaced_local_subject_access_review(PROJECT, local)
+    assert answer.status.allowed is True, answer
+
+
+def definitions(api_client):
+    """What there is, as tools read it that know kinds by their definitions."""
+    api = client.ApiextensionsV1Api(api_client)
+    found = {item.metadata.name: item for item in api.list_custom_resource_definition().items}
+    one = found[f"{PLURAL}.{GROUP}"]
+    assert one.spec.names.kind == "Workload" and one.spec.scope == "Namespaced", one
+    version = one.spec.versions[0]
+    assert version.name == VERSION and version.subresources.scale.spec_replicas_path, version
+    read = api.read_custom_resource_definition(one.metadata.name)
+    conditions = {one.type: one.status for one in read.status.conditions}
+    assert conditions["Established"] == "True", read.status
+
+
 def records(api_client):
     """What controllers write as they run: a lease to lead by, and events."""
     core, leases = client.CoreV1Api(api_client), client.CoordinationV1Api(api_client)
@@ -195,6 +224,8 @@ def main():
         conflicts(api_client)
         dynamic_client(api_client)
         typed_core(api_client)
+        reviews(api_client)
+        definitions(api_client)
         records(api_client)
     print("all good")
 

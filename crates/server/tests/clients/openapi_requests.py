@@ -21,6 +21,7 @@ CHECKS = [
     "status_code_conformance",
     "content_type_conformance",
     "response_schema_conformance",
+    "unsupported_method",
 ]
 # What is neither malformed nor understood, such as a selector of strange letters, is asked only by the
 # requests that are made to be bad.

@@ -1,7 +1,10 @@
 //! Finer points of the dialect, in which tools notice every difference.
+use crate::impersonation::grant;
 use crate::support::{APPLY, Answer, MERGE, WORKLOADS, World, project, workload};
 use axum::body::Body;
 use axum::http::Method;
+use orrery_hub::ObjectName;
+use orrery_proto::core::v1::{AccessRule, Role};
 use serde_json::{Value, json};
 
 fn warnings(answer: &Answer) -> Vec<&str> {
@@ -131,6 +134,59 @@ async fn a_namespace_that_goes_says_so_at_once() {
         (&going["kind"], &going["status"]["phase"]),
         (&"Namespace".into(), &"Terminating".into())
     );
+}
+
+/// Who may read one object finds it in lists and watches, too, as `kubectl wait` and informers ask for it.
+#[tokio::test]
+async fn a_rule_for_one_name_holds_where_it_is_selected() {
+    let world = World::start().await;
+    for name in ["one", "two"] {
+        world.post(WORKLOADS, &workload(name)).await.expect(201);
+    }
+    let rule = AccessRule {
+        verbs: vec!["get".into(), "list".into(), "watch".into()],
+        groups: vec!["apps".into()],
+        resources: vec!["workloads".into()],
+        names: vec!["one".into()],
+    };
+    grant(&world.hub, "bob", rule).await;
+    let bob = [("impersonate-user", "bob")];
+    let list = async |query: &str| {
+        let path = format!("{WORKLOADS}{query}");
+        world.send(world.request(Method::GET, &path, &bob, Body::empty())).await
+    };
+    let one = "?fieldSelector=metadata.name%3Done";
+    let found = crate::access::until("the binding counts", async || {
+        let answer = list(one).await;
+        (answer.code == 200).then(|| answer.json())
+    })
+    .await;
+    let names: Vec<_> =
+        found["items"].as_array().unwrap().iter().map(|i| &i["metadata"]["name"]).collect();
+    assert_eq!(names, ["one"]);
+    let path = format!("{WORKLOADS}{one}&watch=true");
+    let mut events = world.watch_with(&path, &bob).await;
+    assert_eq!(events.next().await.unwrap()["object"]["metadata"]["name"], "one");
+    for other in [
+        "",
+        "?fieldSelector=metadata.name%3Dtwo",
+        "?fieldSelector=metadata.name!%3Done",
+        "?fieldSelector=nonsense",
+        "?watch=true",
+        "?watch=true&fieldSelector=metadata.name%3Dtwo",
+    ] {
+        list(other).await.expect(403);
+    }
+    let path = format!("{WORKLOADS}{one}");
+    world.send(world.request(Method::DELETE, &path, &bob, Body::empty())).await.expect(403);
+    // It ends with the role, like any other.
+    let roles = world.hub.resources::<Role>().unwrap();
+    roles.delete(&ObjectName::new("system", "bob-workloads")).await.unwrap();
+    let mut last = events.next().await;
+    while last.as_ref().is_some_and(|event| event["type"] != "ERROR") {
+        last = events.next().await;
+    }
+    assert_eq!(last.unwrap()["object"]["code"], 403);
 }
 
 /// A name that means two resources makes kubectl warn.

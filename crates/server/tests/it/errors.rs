@@ -97,6 +97,46 @@ async fn paths_and_methods() {
     }
 }
 
+/// HTTP wants every refusal of a method to say which there are.
+#[tokio::test]
+async fn a_refused_method_names_the_others() {
+    let world = World::start().await;
+    let one = |part: &str| format!("{WORKLOADS}/x{part}");
+    let instances = "/apis/apps.orrery.dev/v1/namespaces/default/workloadinstances";
+    for (path, expect) in [
+        (WORKLOADS, "GET, HEAD, POST, DELETE"),
+        ("/apis/apps.orrery.dev/v1/workloads", "GET, HEAD"),
+        (&one(""), "GET, HEAD, PUT, PATCH, DELETE"),
+        (&one("/status"), "GET, HEAD, PUT, PATCH"),
+        (&one("/scale"), "GET, HEAD, PUT, PATCH"),
+        (&one("/log"), "GET, HEAD"),
+        (&one("/exec"), "GET"),
+        (&one("/versions"), "GET, HEAD"),
+        (&one("/artifacts/a"), "GET, HEAD, PUT, DELETE"),
+        (instances, "GET, HEAD"),
+        ("/apis/infra.orrery.dev/v1/nodes", "GET, HEAD, POST, DELETE"),
+        ("/api/v1/namespaces", "GET, HEAD, POST"),
+        ("/apis", "GET, HEAD"),
+        ("/apis/authentication.k8s.io/v1/tokenreviews", "POST"),
+    ] {
+        let refused = world.send(world.request(Method::OPTIONS, path, &[], Body::empty())).await;
+        assert_eq!((refused.code.as_u16(), refused.header("allow")), (405, Some(expect)), "{path}");
+    }
+    let odd = format!("{WORKLOADS}?limit=0.5");
+    let odd_one = one("?dryRun=0");
+    for (method, path) in [
+        (Method::TRACE, &odd),
+        (Method::PUT, &odd),
+        (Method::TRACE, &odd_one),
+        (Method::POST, &odd_one),
+        (Method::DELETE, &one("/status?dryRun=0")),
+    ] {
+        let refused = world.send(world.request(method, path, &[], Body::empty())).await;
+        assert_eq!(refused.code, 405, "whatever else is wrong: {}", refused.text);
+    }
+    assert_eq!(world.get(WORKLOADS).await.header("allow"), None, "where it is refused alone");
+}
+
 #[tokio::test]
 async fn questions() {
     let world = World::start().await;
@@ -385,10 +425,51 @@ async fn an_apply_that_names_an_identity_makes_no_other() {
 }
 
 #[tokio::test]
-async fn definitions_of_kinds_can_only_be_listed() {
+async fn definitions_of_kinds_can_only_be_read() {
     let world = World::start().await;
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    assert_eq!(world.get(path).await.expect(200)["items"], json!([]));
-    let status = world.post(path, &json!({})).await.expect(404);
-    assert_eq!(status["kind"], "Status");
+    let one = format!("{path}/workloads.apps.orrery.dev");
+    let names = async |query: &str| {
+        let list = world.get(&format!("{path}{query}")).await.expect(200);
+        let items = list["items"].as_array().unwrap().clone();
+        items.iter().map(|item| item["metadata"]["name"].to_string()).collect::<Vec<_>>()
+    };
+    let all = names("").await;
+    assert!(
+        all.is_sorted() && all.contains(&"\"workloads.apps.orrery.dev\"".to_owned()),
+        "{all:?}"
+    );
+    assert!(!all.iter().any(|name| name.contains("leases")), "what every server has built in");
+    let only = names("?fieldSelector=metadata.name%3Dworkloads.apps.orrery.dev").await;
+    assert_eq!(only, ["\"workloads.apps.orrery.dev\""]);
+    let parents = names("?labelSelector=applyset.kubernetes.io%2Fis-parent-type%3Dtrue").await;
+    assert!(parents.len() < all.len() && parents.iter().any(|name| name.contains("secrets")));
+
+    let definition = world.get(&one).await.expect(200);
+    let version = &definition["spec"]["versions"][0];
+    assert_eq!(
+        (&definition["spec"]["scope"], &version["name"], &version["storage"]),
+        (&json!("Namespaced"), &json!("v1"), &json!(true))
+    );
+    let scale = json!({
+        "specReplicasPath": ".spec.placement.replicas", "statusReplicasPath": ".status.running",
+    });
+    assert_eq!(version["subresources"], json!({ "status": {}, "scale": scale }));
+    let splits = world.get(&format!("{path}/trafficsplits.split.smi-spec.io")).await.expect(200);
+    let versions = splits["spec"]["versions"].as_array().unwrap();
+    let stored = versions.iter().filter(|version| version["storage"] == true).count();
+    assert!(1 < versions.len() && stored == 1, "{splits}");
+
+    assert_eq!(
+        world.get(&format!("{path}/poems.example.com")).await.expect(404)["reason"],
+        "NotFound"
+    );
+    world.get(&format!("{path}?watch=true")).await.expect(405);
+    world.get(&format!("{path}?fieldSelector=spec.group%3Da")).await.expect(400);
+    for status in [
+        world.post(path, &json!({})).await.expect(404),
+        world.delete(&one, &json!({})).await.expect(404),
+    ] {
+        assert_eq!(status["kind"], "Status");
+    }
 }

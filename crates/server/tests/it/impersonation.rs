@@ -15,7 +15,7 @@ const ACCESS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 const MYSELF: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 const BOB: (&str, &str) = ("impersonate-user", "bob");
 
-async fn ask(
+pub async fn ask(
     world: &World,
     method: Method,
     path: &str,
@@ -28,7 +28,7 @@ async fn ask(
 }
 
 /// A token of a person, as the header that shows it.
-async fn bearer(hub: &Hub, user: &str) -> String {
+pub async fn bearer(hub: &Hub, user: &str) -> String {
     let token = BearerToken::generate(user);
     let spec = core::AccessTokenSpec {
         user: Some(user.into()),
@@ -42,7 +42,7 @@ async fn bearer(hub: &Hub, user: &str) -> String {
 }
 
 /// A role of the project `system` with one rule, bound to one person.
-async fn grant(hub: &Hub, user: &str, rule: core::AccessRule) {
+pub async fn grant(hub: &Hub, user: &str, rule: core::AccessRule) {
     let name = format!("{user}-{}", rule.resources.join("-").replace('/', "-"));
     let role = core::Role {
         metadata: meta("system", &name),

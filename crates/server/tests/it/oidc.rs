@@ -1,10 +1,13 @@
 //! People who are known by an issuer: a real HTTP server that signs with fresh keys.
+use crate::access::certificate;
 use crate::joining::world_with;
+use crate::reviews::TOKENS;
 use axum::Json;
 use axum::routing::get;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use orrery_client::Endpoint;
+use orrery_pki::{ADMINS, Role, TlsMaterial};
 use orrery_proto::core::v1 as core;
 use orrery_proto::hub::v1 as hub;
 use orrery_proto::hub::v1::hub_client::HubClient;
@@ -209,6 +212,25 @@ async fn somebody_signs_on_with_an_issuer() {
         let refused = api.list(with(&bad, list("default"))).await.unwrap_err();
         assert_eq!(refused.code(), tonic::Code::Unauthenticated);
     }
+
+    // A service that was shown such tokens is told the same; a machine is told nothing.
+    let admin = certificate(&world, Role::User, "root", Some(ADMINS));
+    let ask = async |who: &TlsMaterial, token: &str| {
+        let body = json!({ "spec": { "token": token } }).to_string();
+        let json = [("Content-Type", "application/json")];
+        crate::wire::ask(&world, who, "POST", TOKENS, &json, &body).await
+    };
+    let (code, review) = ask(&admin, &token).await;
+    let groups = json!(["oidc:readers", "orrery:user", "system:authenticated"]);
+    let expect = json!({
+        "authenticated": true, "audiences": ["orrery"],
+        "user": { "username": "oidc:ann@example.org", "groups": groups },
+    });
+    assert_eq!((code, &review["status"]), (201, &expect));
+    let (_, review) = ask(&admin, &issuer.token(&elsewhere)).await;
+    assert_eq!(review["status"]["authenticated"], false);
+    let machine = certificate(&world, Role::Agent, "edge-1", None);
+    assert_eq!(ask(&machine, &token).await.0, 403);
 }
 
 /// Who a server takes the bearer of a token for.

@@ -121,7 +121,18 @@ async fn events_have_a_group_of_their_own() {
     assert_eq!((&core["count"], &core["message"]), (&json!(5), &json!("n")));
     let mut bad = event.clone();
     bad["type"] = json!("Odd");
-    world.post(GROUP, &bad).await.expect(422);
+    bad["regarding"] = json!({ "namespace": "default" });
+    let fields = async |path: &str, event: &Value| {
+        let refused = world.post(path, event).await.expect(422);
+        let causes = refused["details"]["causes"].as_array().unwrap().clone();
+        causes.iter().map(|cause| cause["field"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(fields(GROUP, &bad).await, ["regarding.kind", "regarding.name", "type"]);
+    bad["apiVersion"] = json!("v1");
+    bad["involvedObject"] = bad["regarding"].take();
+    bad.as_object_mut().unwrap().remove("regarding");
+    let expect = ["involvedObject.kind", "involvedObject.name", "type"];
+    assert_eq!(fields(CORE, &bad).await, expect, "in the words of who reads it");
     let found = world.get("/apis/events.k8s.io/v1").await.expect(200);
     assert_eq!(found["resources"][0]["kind"], "Event");
 }

@@ -46,10 +46,21 @@ async fn run(
     query: &str,
     headers: &[(&str, &str)],
 ) -> Result<Client, (u16, String)> {
+    let socket = socket(world, who, &format!("{EXEC}?{query}"), headers).await?;
+    Ok(Client { socket })
+}
+
+/// A socket at a path; an error is the code of the refusal and its message.
+pub async fn socket(
+    world: &World,
+    who: &TlsMaterial,
+    path: &str,
+    headers: &[(&str, &str)],
+) -> Result<WebSocketStream<Tls>, (u16, String)> {
     let tls = open(address(world), who, b"http/1.1").await;
     let host = address(world).to_string();
     let key = "dGhlIHNhbXBsZSBub25jZQ==";
-    let request = Request::get(format!("wss://{host}{EXEC}?{query}"))
+    let request = Request::get(format!("wss://{host}{path}"))
         .header("host", &host)
         .header("connection", "Upgrade")
         .header("upgrade", "websocket")
@@ -58,11 +69,13 @@ async fn run(
     let request =
         headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
     match tokio_tungstenite::client_async(request.body(()).unwrap(), tls).await {
-        Ok((socket, _)) => Ok(Client { socket }),
+        Ok((socket, _)) => Ok(socket),
         Err(Error::Http(refusal)) => {
-            let status: Value =
-                serde_json::from_slice(refusal.body().as_deref().unwrap_or_default())
-                    .unwrap_or_default();
+            let body = String::from_utf8_lossy(refusal.body().as_deref().unwrap_or_default());
+            // It may come in chunks, with their sizes around it.
+            let status = body.find('{').zip(body.rfind('}'));
+            let status = status.map(|(begin, end)| &body[begin..=end]).unwrap_or_default();
+            let status: Value = serde_json::from_str(status).unwrap_or_default();
             let message = status["message"].as_str().unwrap_or_default().to_owned();
             Err((refusal.status().as_u16(), message))
         }
@@ -276,7 +289,7 @@ async fn a_command_ends_with_the_permission_and_with_the_token() {
 }
 
 /// A token of somebody who may do everything.
-async fn token(world: &World) -> String {
+pub async fn token(world: &World) -> String {
     let token = BearerToken::generate("robot");
     let spec = core::AccessTokenSpec {
         user: Some("robot".into()),
@@ -290,7 +303,7 @@ async fn token(world: &World) -> String {
     token.to_text().to_string()
 }
 
-fn among_protocols(token: &str) -> String {
+pub fn among_protocols(token: &str) -> String {
     format!("base64url.bearer.authorization.k8s.io.{}", URL_SAFE_NO_PAD.encode(token))
 }
 

@@ -62,7 +62,13 @@ async fn a_stale_version_is_a_conflict() {
     );
     let version = &stale["metadata"]["resourceVersion"];
     let patch = json!({ "metadata": { "resourceVersion": version, "labels": { "b": "2" } } });
-    assert_eq!(world.patch(&path, MERGE, &patch).await.expect(409)["reason"], "Conflict");
+    let patched = world.patch(&path, MERGE, &patch).await.expect(409);
+    assert_eq!(patched["reason"], "Conflict");
+    let words = "the object has been modified; please apply your changes to the latest version and try again";
+    for refused in [&conflict, &patched] {
+        let message = refused["message"].as_str().unwrap();
+        assert!(message.contains(words), "programs look for these words: {message}");
+    }
     let options = json!({ "preconditions": { "resourceVersion": version } });
     world.delete(&path, &options).await.expect(409);
     world.delete(&path, &json!({ "preconditions": { "uid": "other" } })).await.expect(409);
@@ -132,6 +138,23 @@ async fn the_status_is_a_resource_of_its_own() {
     let mut whole = node("n1");
     whole["status"] = json!({});
     assert_eq!(world.put(&path, &whole).await.expect(200)["status"].get("hostname"), None);
+}
+
+/// Controllers tell by it that what they speak of has gone meanwhile.
+#[tokio::test]
+async fn an_applied_status_does_not_find_what_is_gone() {
+    let world = World::start().await;
+    let path = format!("{NODES}/n1/status?fieldManager=me");
+    let mut declared = json!({
+        "apiVersion": "infra.orrery.dev/v1", "kind": "Node", "metadata": { "name": "n1" },
+        "status": { "hostname": "here" },
+    });
+    assert_eq!(world.patch(&path, APPLY, &declared).await.expect(404)["reason"], "NotFound");
+    // Whoever means one object, and not whichever has its name, is told that it is not that one.
+    declared["metadata"]["uid"] = json!("11111111-2222-3333-4444-555555555555");
+    assert_eq!(world.patch(&path, APPLY, &declared).await.expect(409)["reason"], "Conflict");
+    declared["metadata"] = json!({ "name": "n1", "resourceVersion": "5" });
+    assert_eq!(world.patch(&path, APPLY, &declared).await.expect(409)["reason"], "Conflict");
 }
 
 #[tokio::test]

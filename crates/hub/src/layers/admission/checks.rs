@@ -4,6 +4,7 @@ use crate::accessor::Accessor as _;
 use crate::error::Error;
 use crate::options::{ApplyOptions, Merge, Part, Precondition};
 use crate::ownership::MANAGER_BYTES_MAX;
+use crate::refusal::modified;
 use orrery_api::{Object, Violation, is_name};
 
 impl Admission {
@@ -90,11 +91,7 @@ impl Admission {
                 Err(Error::NotFound { kind: kind(), project, name })
             }
             (Precondition::At(at), Some(old)) if revision_of(old)? != at => {
-                let found = old.resource_version();
-                let text = format!(
-                    "it is at revision {found}, not {at}; read it again and repeat the change"
-                );
-                Err(self.conflict(&name, text))
+                Err(self.conflict(&name, modified(old.resource_version(), at)))
             }
             (_, Some(old)) if !given.uid().is_empty() && given.uid() != old.uid() => Err(self
                 .conflict(&name, "another object has this name now (its uid differs)".to_owned())),

@@ -20,7 +20,6 @@ use crate::identity::{GOOD_NO_LONGER, Lasting, Lasts, asked_of_part};
 use crate::limits::Taken;
 use crate::websocket;
 use axum::extract::Request;
-use axum::http::Method;
 use axum::response::Response;
 use channels::{Channels, End, Protocol};
 use futures::StreamExt as _;
@@ -33,7 +32,6 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
-use tokio_util::task::TaskTracker;
 
 /// What rules call running a command, whichever method of HTTP begins it.
 pub const VERB: &str = "create";
@@ -51,13 +49,12 @@ const WORDS_WAITING_MAX: usize = 64;
 
 /// The commands that run over sockets.
 pub struct Execs {
-    tasks: TaskTracker,
     places: Arc<Semaphore>,
 }
 
-impl Execs {
-    pub fn new(tasks: TaskTracker) -> Self {
-        Self { tasks, places: Arc::new(Semaphore::new(COMMANDS_MAX)) }
+impl Default for Execs {
+    fn default() -> Self {
+        Self { places: Arc::new(Semaphore::new(COMMANDS_MAX)) }
     }
 }
 
@@ -125,7 +122,8 @@ pub async fn begin(
     guard.check_part(VERB, &resource.kind, "exec", &name.project, &name.name).map_err(failed)?;
     let options = Options::parse(request.uri().query().unwrap_or_default())?;
     let protocol = spoken(&request)?;
-    let answer = websocket::accepted(&request, protocol.name()).map_err(Failure::bad_request)?;
+    let answer =
+        websocket::accepted(&request, Some(protocol.name())).map_err(Failure::bad_request)?;
     let held = held(rest, &request).map_err(|error| match error {
         Refused::Busy => Failure::too_many(BUSY, RETRY_AFTER),
         Refused::Peer(error) => failed(error),
@@ -148,7 +146,7 @@ pub async fn begin(
     let events = guard.lasting(Lasting::new(asked), events.map(Ok).boxed());
     let lasts = request.extensions().get::<Lasts>().cloned();
     let (upgrade, stop) = (hyper::upgrade::on(&mut request), rest.stop.clone());
-    rest.execs.tasks.spawn(async move {
+    rest.sockets.spawn(async move {
         let _held = held;
         let upgraded = match upgrade.await {
             Ok(upgraded) => TokioIo::new(upgraded),
@@ -171,10 +169,6 @@ pub async fn begin(
 
 /// The best of what is spoken on both sides.
 fn spoken(request: &Request) -> Result<Protocol, Failure> {
-    if *request.method() != Method::GET {
-        let message = "a command runs over a WebSocket, which begins with GET";
-        return Err(Failure::method_not_allowed(message));
-    }
     if !websocket::is_asked(request) {
         let message = "a command runs over a WebSocket: ask for an upgrade, over HTTP/1.1";
         return Err(Failure::bad_request(message));

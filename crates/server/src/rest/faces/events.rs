@@ -231,6 +231,37 @@ fn micro(time: &str) -> Value {
     text.map_or(Value::Null, Value::String)
 }
 
+/// What a field of ours is called in a shape.
+pub fn field_of(own: &str, shape: Shape) -> String {
+    let field = own.strip_prefix("spec.").unwrap_or(own);
+    let (first, rest) = match field.split_once('.') {
+        Some((first, rest)) => {
+            (first, format!(".{}", if rest == "project" { "namespace" } else { rest }))
+        }
+        None => (field, String::new()),
+    };
+    let first = match (shape, first) {
+        _ if field == own => first,
+        (Shape::Core, "regarding") => "involvedObject",
+        (Shape::Core, "source") => "reportingComponent",
+        (Shape::Group, "source") => "reportingController",
+        (Shape::Group, "message") => "note",
+        (Shape::Group, "count") => "series.count",
+        (_, "instance") => "reportingInstance",
+        (_, first) => first,
+    };
+    format!("{first}{rest}")
+}
+
+/// The shapes of the dialect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// `v1 Event`
+    Core,
+    /// `events.k8s.io/v1 Event`
+    Group,
+}
+
 /// A field selector on events of the dialect in the words of our own.
 pub fn own_event_selector(selector: &str) -> String {
     let parts = selector.split(',').map(|part| {

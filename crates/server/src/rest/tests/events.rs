@@ -95,6 +95,24 @@ fn what_is_of_the_wrong_type_is_found() {
 }
 
 #[test]
+fn fields_are_called_as_in_their_shape() {
+    let cases = [
+        ("spec.regarding.kind", "involvedObject.kind", "regarding.kind"),
+        ("spec.regarding.project", "involvedObject.namespace", "regarding.namespace"),
+        ("spec.message", "message", "note"),
+        ("spec.source", "reportingComponent", "reportingController"),
+        ("spec.instance", "reportingInstance", "reportingInstance"),
+        ("spec.type", "type", "type"),
+        ("metadata.labels[a]", "metadata.labels[a]", "metadata.labels[a]"),
+        ("metadata.name", "metadata.name", "metadata.name"),
+    ];
+    for (own, core, group) in cases {
+        let found = (field_of(own, Shape::Core), field_of(own, Shape::Group));
+        assert_eq!(found, (core.to_owned(), group.to_owned()), "{own}");
+    }
+}
+
+#[test]
 fn selectors_of_events_are_translated() {
     let cases = [
         ("involvedObject.name=web", "spec.regarding.name=web"),

@@ -24,23 +24,6 @@ fn a_namespace_reads_as_its_json() {
     );
 }
 
-#[test]
-fn an_access_review_reads_as_its_json() {
-    let asked = ResourceAttributes {
-        verb: "get".into(),
-        resource: "workloads".into(),
-        ..ResourceAttributes::default()
-    };
-    let spec = AccessSpec { resource: Some(asked), other: None };
-    let raw = AccessReview { spec: Some(spec) }.encode_to_vec();
-    let bytes = mk_envelope("authorization.k8s.io/v1", "SelfSubjectAccessReview", raw);
-    let value = Envelope::open(&bytes).expect("opens").to_value().expect("a review");
-    assert_eq!(
-        value["spec"],
-        json!({ "resourceAttributes": { "verb": "get", "resource": "workloads" } })
-    );
-}
-
 #[track_caller]
 fn check(api_version: &str, kind: &str, raw: Vec<u8>, expect: Value) {
     let value = Envelope::open(&mk_envelope(api_version, kind, raw)).expect("opens").to_value();
@@ -121,6 +104,65 @@ fn events_read_as_their_json() {
         "series": { "count": 3, "lastObservedTime": time },
     });
     check("events.k8s.io/v1", "Event", group.encode_to_vec(), expect);
+}
+
+#[test]
+fn reviews_read_as_their_json() {
+    let asked = reviews::ResourceAttributes {
+        verb: "get".into(),
+        resource: "workloads".into(),
+        ..<_>::default()
+    };
+    let own = reviews::AccessSpec { resource: Some(asked.clone()), ..<_>::default() };
+    let others = reviews::AccessSpec {
+        resource: Some(asked),
+        user: "ann".into(),
+        groups: vec!["ops".into()],
+        ..<_>::default()
+    };
+    let path = reviews::NonResourceAttributes { path: "/metrics".into(), verb: "get".into() };
+    let of_path = reviews::AccessSpec { other: Some(path), user: "ann".into(), ..<_>::default() };
+    let what = json!({ "verb": "get", "resource": "workloads" });
+    let group = "authorization.k8s.io/v1";
+    for (kind, spec, expect) in [
+        ("SelfSubjectAccessReview", own, json!({ "resourceAttributes": what })),
+        (
+            "LocalSubjectAccessReview",
+            others,
+            json!({ "user": "ann", "groups": ["ops"], "resourceAttributes": what }),
+        ),
+        (
+            "SubjectAccessReview",
+            of_path,
+            json!({ "user": "ann", "nonResourceAttributes": { "path": "/metrics", "verb": "get" } }),
+        ),
+    ] {
+        let raw = reviews::AccessReview { spec: Some(spec) }.encode_to_vec();
+        check(group, kind, raw, json!({ "spec": expect }));
+    }
+    let spec = reviews::TokenSpec { token: "t".into(), audiences: vec!["a".into()] };
+    let raw = reviews::TokenReview { spec: Some(spec) }.encode_to_vec();
+    let expect = json!({ "spec": { "token": "t", "audiences": ["a"] } });
+    check("authentication.k8s.io/v1", "TokenReview", raw, expect);
+}
+
+#[test]
+fn options_of_deletions_read_as_their_json() {
+    let options = DeleteOptions { orphan: Some(true), ..<_>::default() };
+    let expect = json!({ "dryRun": [], "preconditions": {}, "orphanDependents": true });
+    check("meta.k8s.io/v1", "DeleteOptions", options.encode_to_vec(), expect);
+    let wanted = Preconditions { uid: Some("u".into()), resource_version: Some("7".into()) };
+    let options = DeleteOptions {
+        preconditions: Some(wanted),
+        propagation: Some("Foreground".into()),
+        dry_run: vec!["All".into()],
+        ..<_>::default()
+    };
+    let expect = json!({
+        "dryRun": ["All"], "propagationPolicy": "Foreground",
+        "preconditions": { "uid": "u", "resourceVersion": "7" },
+    });
+    check("v1", "DeleteOptions", options.encode_to_vec(), expect);
 }
 
 #[test]
