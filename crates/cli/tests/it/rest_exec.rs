@@ -129,7 +129,9 @@ async fn kube_reads_logs_and_runs_commands() {
     sizes.try_send(TerminalSize { width: 97, height: 31 }).unwrap();
     let mut typed = running.stdin().unwrap();
     let mut out = running.stdout().unwrap();
-    typed.write_all(b"stty size; exit\n").await.unwrap();
+    // The client sends the two in any order.
+    let text = b"while stty size | grep -qx '0 0'; do sleep 0.01; done; stty size; exit\n";
+    typed.write_all(text).await.unwrap();
     let mut said = String::new();
     tokio::time::timeout(PATIENCE, out.read_to_string(&mut said)).await.expect("it ends").unwrap();
     assert!(said.contains("31 97"), "{said}");
