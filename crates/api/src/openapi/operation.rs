@@ -20,6 +20,8 @@ pub(super) struct Parameter {
     pub description: &'static str,
     /// The values that there are; none means that any will do.
     pub values: &'static [&'static str],
+    /// How texts are written, where only some will do.
+    pub format: Option<&'static str>,
 }
 
 /// One path and what can be done there.
@@ -80,7 +82,7 @@ const fn parameter(
     r#type: &'static str,
     description: &'static str,
 ) -> Parameter {
-    Parameter { name, r#type, description, values: &[] }
+    Parameter { name, r#type, description, values: &[], format: None }
 }
 
 const fn choice(
@@ -88,7 +90,7 @@ const fn choice(
     description: &'static str,
     values: &'static [&'static str],
 ) -> Parameter {
-    Parameter { name, r#type: "string", description, values }
+    Parameter { values, ..parameter(name, "string", description) }
 }
 
 const DRY_RUN: Parameter = choice("dryRun", "\"All\": check everything, store nothing.", &["All"]);
@@ -138,7 +140,10 @@ const LOG_PARAMETERS: [Parameter; 7] = [
         "integer",
         "Begin with what was written within so many seconds before now.",
     ),
-    parameter("sinceTime", "string", "Begin with what was written at this time or later."),
+    Parameter {
+        format: Some("date-time"),
+        ..parameter("sinceTime", "string", "Begin with what was written at this time or later.")
+    },
     parameter("tailLines", "integer", "Begin so many lines before the end."),
     parameter("limitBytes", "integer", "End the answer after so many bytes."),
 ];

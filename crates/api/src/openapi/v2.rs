@@ -54,6 +54,9 @@ fn operation(resource: &ApiResource, operation: &Operation) -> Value {
         if !parameter.values.is_empty() {
             written["enum"] = json!(parameter.values);
         }
+        if let Some(format) = parameter.format {
+            written["format"] = json!(format);
+        }
         written
     });
     let body = operation.body.first().map(|content| {

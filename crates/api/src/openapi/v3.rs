@@ -58,6 +58,9 @@ fn operation(resource: &ApiResource, operation: &Operation) -> Value {
         if !parameter.values.is_empty() {
             schema["enum"] = json!(parameter.values);
         }
+        if let Some(format) = parameter.format {
+            schema["format"] = json!(format);
+        }
         json!({
             "name": parameter.name, "in": "query", "description": parameter.description,
             "schema": schema,

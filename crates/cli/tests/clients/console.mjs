@@ -1,29 +1,14 @@
 // The console's logs and its terminal in a real browser: node console.mjs LIBRARY URL WHAT [TOKEN]
 // With SHOTS, pictures of what is seen are left in that folder.
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { browse } from "../../../testkit/clients/browser.mjs";
 
 const [library, url, what, token] = process.argv.slice(2);
-const { chromium } = await import(library);
-const FLAGS = [
-  "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-  "--disable-background-networking", "--disable-component-update", "--disable-sync",
-];
 const TALKER = "/apis/apps.orrery.dev/v1/namespaces/default/workloads/talker";
 
-const profile = await mkdtemp(join(tmpdir(), "console-"));
-const browser = await chromium.launchPersistentContext(profile, {
-  executablePath: "/usr/bin/chromium", headless: true, args: FLAGS, ignoreHTTPSErrors: true, viewport: { width: 1280, height: 800 },
-});
-const page = await browser.newPage();
-const errors = [];
-page.on("pageerror", (error) => errors.push(error.message));
+const { page, errors, visit, check } = await browse(library, { viewport: { width: 1280, height: 800 } });
 page.on("dialog", (dialog) => errors.push(dialog.message()));
-page.on("console", (message) => {
-  if (message.type() === "error" && !message.text().startsWith("Failed to load resource")) errors.push(message.text());
-});
 const shot = async (name) => {
   if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, `${name}.png`) });
 };
@@ -40,7 +25,7 @@ const refused = () => errors.splice(0, errors.length, ...errors.filter((error) =
 const checks = {
   /** What the copies write is shown as it comes, chosen and found. */
   async logs() {
-    await page.goto(`${url}/console/#${TALKER}`);
+    await visit(`${url}/console/#${TALKER}`);
     await page.getByRole("link", { name: "Logs" }).click();
     await page.getByRole("heading", { name: "Logs of talker" }).waitFor();
     await page.getByLabel("Lines before the end").selectOption("5000");
@@ -63,7 +48,7 @@ const checks = {
     // Who does not follow sees what there is.
     await page.getByLabel("Follow").uncheck();
     await page.waitForFunction(() => !document.querySelector("[role=status]").textContent.includes("Loading"));
-    await page.goto(`${url}/console/#/apis/apps.orrery.dev/v1/namespaces/default/workloadinstances/${copy}`);
+    await visit(`${url}/console/#/apis/apps.orrery.dev/v1/namespaces/default/workloadinstances/${copy}`);
     await page.getByRole("link", { name: "Logs" }).click();
     await page.getByRole("heading", { name: "Logs of talker" }).waitFor();
     assert.equal(await page.getByLabel("Copy").inputValue(), copy);
@@ -71,7 +56,7 @@ const checks = {
 
   /** A shell, an editor's screen, what is pasted, and how it ends. */
   async terminal() {
-    await page.goto(`${url}/console/#${TALKER}`);
+    await visit(`${url}/console/#${TALKER}`);
     await page.getByRole("link", { name: "Terminal" }).click();
     await page.getByLabel("Command").fill("sh -c 'echo one two; exec sh'");
     await page.getByLabel("Command").press("Enter");
@@ -111,7 +96,7 @@ const checks = {
     await said.filter({ hasText: "Running" }).waitFor();
     await page.getByRole("button", { name: "End" }).click();
     await said.filter({ hasText: "Ended by you" }).waitFor();
-    await page.goto(`${url}/console/#${TALKER}?exec&copy=ghost`);
+    await visit(`${url}/console/#${TALKER}?exec&copy=ghost`);
     await page.getByRole("button", { name: "Run" }).click();
     await page.getByRole("alert").filter({ hasText: "could not be opened" }).waitFor();
     refused();
@@ -119,7 +104,7 @@ const checks = {
 
   /** Over TLS, with a token, and refused with a reason where it is not good. */
   async signed_in() {
-    await page.goto(`${url}/console/#${TALKER}?exec`);
+    await visit(`${url}/console/#${TALKER}?exec`);
     const dialog = page.getByRole("dialog", { name: "Sign in" });
     await dialog.getByLabel("Access token").fill(token);
     await dialog.getByRole("button").click();
@@ -148,27 +133,17 @@ const checks = {
       socket.onerror = () => resolve("refused");
     }), address);
     const address = `${url.replace(/^http/, "ws")}${TALKER}/exec?command=true`;
-    await page.goto(`${url}/console/`);
+    await visit(`${url}/console/`);
     assert.equal(await open(address), "open", "the console itself");
     // Another name for the same place, which is another origin and has no policy of ours.
     const other = new URL(url);
     other.hostname = "localhost";
     for (const elsewhere of ["data:text/html,elsewhere", `${other.origin}/livez`]) {
-      await page.goto(elsewhere);
+      await visit(elsewhere);
       assert.equal(await open(address), "refused", elsewhere);
     }
     refused();
   },
 };
 
-try {
-  await checks[what]();
-  assert.deepEqual(errors, []);
-} catch (error) {
-  console.error(await page.locator("body").innerText().catch(() => "no page"), errors);
-  throw error;
-} finally {
-  await browser.close();
-  await rm(profile, { recursive: true, force: true });
-}
-console.log("all good");
+await check(checks[what]);

@@ -5,15 +5,33 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
-const NUMBERS: &str = "
+const NUMBERS: &str = "seq 1 5; echo oops >&2; sleep 60";
+
+/// Two copies of a program in words of a shell, applied.
+fn declare(home: &Home, name: &str, script: &str, options: &[&str]) {
+    let text = format!(
+        "
 apiVersion: apps.orrery.dev/v1
 kind: Workload
-metadata: {name: numbers, project: default}
+metadata: {{name: {name}, project: default}}
 spec:
-  process: {command: sh, args: [-c, 'seq 1 5; echo oops >&2; sleep 60']}
-  placement: {selector: {}, replicas: 2}
+  process: {{command: sh, args: [-c, '{script}']}}
+  placement: {{selector: {{}}, replicas: 2}}
   stopGraceSeconds: 0
-";
+"
+    );
+    let file = home.write(&format!("{name}.yaml"), &text);
+    home.orrery(&[&["apply", "-f", file.to_str().unwrap()], options].concat()).good();
+}
+
+/// Both copies have written their numbers.
+fn numbers(home: &Home) {
+    declare(home, "numbers", NUMBERS, &[]);
+    until("both have written", || {
+        let said = home.orrery(&["logs", "numbers"]);
+        (said.code == Some(0) && said.out.matches(": oops").count() == 2).then_some(())
+    });
+}
 
 /// proves: AGT-15
 #[test]
@@ -43,12 +61,7 @@ fn output_is_shown_and_followed() {
 fn the_lines_of_several_copies_say_whose_they_are() {
     let home = Home::new();
     let _up = home.up();
-    let file = home.write("numbers.yaml", NUMBERS);
-    home.orrery(&["apply", "-f", file.to_str().unwrap()]).good();
-    until("both have written", || {
-        let said = home.orrery(&["logs", "numbers"]);
-        (said.code == Some(0) && said.out.matches(": oops").count() == 2).then_some(())
-    });
+    numbers(&home);
     // What is written while the last lines are looked for is told as well, so all of it is there by now.
     let said = home.orrery(&["logs", "numbers", "--tail", "2"]).good();
     assert_eq!((said.lines().count(), said.matches(": 5").count()), (4, 2), "{said}");
@@ -67,12 +80,7 @@ fn the_lines_of_several_copies_say_whose_they_are() {
 fn lines_have_their_times() {
     let home = Home::new();
     let _up = home.up();
-    let file = home.write("numbers.yaml", NUMBERS);
-    home.orrery(&["apply", "-f", file.to_str().unwrap()]).good();
-    until("both have written", || {
-        let said = home.orrery(&["logs", "numbers"]);
-        (said.code == Some(0) && said.out.matches(": oops").count() == 2).then_some(())
-    });
+    numbers(&home);
     let said = home.orrery(&["logs", "numbers", "--timestamps", "--tail", "1"]).good();
     let times: Vec<(&str, &str)> = said
         .lines()
@@ -101,15 +109,7 @@ fn lines_have_their_times() {
     }
 }
 
-const COUNTER: &str = "
-apiVersion: apps.orrery.dev/v1
-kind: Workload
-metadata: {name: counter, project: default}
-spec:
-  process: {command: sh, args: [-c, 'i=0; while [ -d $PWD ]; do echo line $i; i=$((i+1)); sleep 0.02; done']}
-  placement: {selector: {}, replicas: 2}
-  stopGraceSeconds: 0
-";
+const COUNTER: &str = "i=0; while [ -d $PWD ]; do echo line $i; i=$((i+1)); sleep 0.02; done";
 
 /// What is followed goes on over the end of the server and of the agent with it: every line is there, and
 /// none of them twice.
@@ -128,9 +128,7 @@ fn following_goes_on_where_it_stopped() {
     };
     let mut running = agent();
     let on = ["--server", &url];
-    let file = home.write("counter.yaml", COUNTER);
-    let apply = [&["apply", "--wait", "-f", file.to_str().unwrap()][..], &on].concat();
-    home.orrery(&apply).good();
+    declare(&home, "counter", COUNTER, &[&["--wait"][..], &on].concat());
     let mut following =
         Following::start(&home, &[&["logs", "counter", "--follow"][..], &on].concat());
     following.out.until("line 20");

@@ -1,28 +1,11 @@
 // The console in a real browser: node console.mjs LIBRARY URL WHAT [TOKEN]
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { browse } from "../../../testkit/clients/browser.mjs";
 
 const [library, url, what, token] = process.argv.slice(2);
-const { chromium } = await import(library);
-const FLAGS = [
-  "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-  "--disable-background-networking", "--disable-component-update", "--disable-sync",
-];
 const WORKLOADS = "/apis/apps.orrery.dev/v1/namespaces/default/workloads";
 
-const profile = await mkdtemp(join(tmpdir(), "console-"));
-const browser = await chromium.launchPersistentContext(profile, {
-  executablePath: "/usr/bin/chromium", headless: true, args: FLAGS, ignoreHTTPSErrors: true,
-});
-const page = await browser.newPage();
-const errors = [];
-page.on("pageerror", (error) => errors.push(error.message));
-page.on("console", (message) => {
-  // That the server refuses something is part of what is looked at.
-  if (message.type() === "error" && !message.text().startsWith("Failed to load resource")) errors.push(message.text());
-});
+const { page, visit, check } = await browse(library);
 const asked = [];
 page.on("request", (request) => asked.push(new URL(request.url()).origin));
 
@@ -41,7 +24,7 @@ const checks = {
   /** What is there is shown, and what happens to it is shown without asking again. */
   async follows() {
     await api("POST", WORKLOADS, workload("first", { annotations: { note: "<img src=x onerror=\"document.title='pwned'\">" } }));
-    await page.goto(url);
+    await visit(url);
     assert.equal(new URL(page.url()).pathname, "/console/");
     await page.locator(".card", { hasText: "Workload" }).first().click();
     await row("first").waitFor();
@@ -65,7 +48,7 @@ const checks = {
 
   /** An object is made in a form that says what is wrong where it is wrong. */
   async makes() {
-    await page.goto(`${url}/console/#/apis/apps.orrery.dev/v1/workloads?new`);
+    await visit(`${url}/console/#/apis/apps.orrery.dev/v1/workloads?new`);
     await page.locator("[data-path='metadata.name']").fill("made");
     await page.getByLabel("one of process, podman").selectOption("process");
     await page.locator("[data-path='spec.stopGraceSeconds']").fill("-1");
@@ -91,7 +74,7 @@ const checks = {
   async changes() {
     await api("POST", WORKLOADS, workload("changed", { labels: { tier: "1" }, annotations: { kept: "yes" } }));
     const edit = `${url}/console/#${WORKLOADS}/changed?edit`;
-    await page.goto(edit);
+    await visit(edit);
     await page.locator("[data-path='spec.restartPolicy']").selectOption("never");
     // What the server says of it in between is no change of somebody's.
     await api("PATCH", `${WORKLOADS}/changed/status`, { status: { message: "told meanwhile" } }, "application/merge-patch+json");
@@ -99,7 +82,7 @@ const checks = {
     await page.getByRole("heading", { name: "changed", exact: true }).waitFor();
     const { metadata, spec } = await api("GET", `${WORKLOADS}/changed`);
     assert.deepEqual([spec.restartPolicy, metadata.labels.tier, metadata.annotations.kept], ["never", "1", "yes"]);
-    await page.goto(edit);
+    await visit(edit);
     await page.getByRole("tab", { name: "YAML" }).click();
     const document = page.getByLabel("YAML");
     await document.fill((await document.inputValue()).replace("restartPolicy: never", "restartPolicy: onFailure"));
@@ -111,12 +94,12 @@ const checks = {
 
   /** What is made goes where the address says, and what was entered goes with its user from the form to the YAML. */
   async keeps() {
-    await page.goto(`${url}/console/`);
+    await visit(`${url}/console/`);
     await page.getByRole("heading", { name: "Everything" }).waitFor();
     const project = { apiVersion: "core.orrery.dev/v1", kind: "Project", metadata: { name: "late" } };
     await api("POST", "/apis/core.orrery.dev/v1/projects", project);
     const late = "/apis/apps.orrery.dev/v1/namespaces/late/workloads";
-    await page.goto(`${url}/console/#${late}?new`);
+    await visit(`${url}/console/#${late}?new`);
     await page.locator("[data-path='metadata.name']").fill("made");
     assert.equal(await page.locator("[data-path='metadata.namespace']").inputValue(), "late");
     await page.getByLabel("one of process, podman").selectOption("process");
@@ -125,7 +108,7 @@ const checks = {
     await page.locator("[data-path='spec.placement.nodes[0]']").fill("n1");
     await page.getByRole("button", { name: "Create" }).click();
     await page.getByRole("heading", { name: "made", exact: true }).waitFor();
-    await page.goto(`${url}/console/#${late}/made?edit`);
+    await visit(`${url}/console/#${late}/made?edit`);
     await page.locator("[data-path='spec.process.command']").fill("entered");
     await page.getByRole("tab", { name: "YAML" }).click();
     const document = page.getByLabel("YAML");
@@ -141,7 +124,7 @@ const checks = {
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByRole("heading", { name: "made", exact: true }).waitFor();
     assert.equal((await api("GET", `${late}/made`)).spec.process.command, "typed");
-    await page.goto(`${url}/console/#${late}/%zz`);
+    await visit(`${url}/console/#${late}/%zz`);
     await page.getByText("%zz").first().waitFor();
   },
 
@@ -149,7 +132,7 @@ const checks = {
   async deletes() {
     const project = { apiVersion: "core.orrery.dev/v1", kind: "Project", metadata: { name: "shop" } };
     await api("POST", "/apis/core.orrery.dev/v1/projects", project);
-    await page.goto(`${url}/console/#/apis/core.orrery.dev/v1/projects/shop`);
+    await visit(`${url}/console/#/apis/core.orrery.dev/v1/projects/shop`);
     await page.getByRole("button", { name: "Delete" }).click();
     await page.getByRole("button", { name: "Keep" }).click();
     await page.getByRole("button", { name: "Delete" }).click();
@@ -161,20 +144,20 @@ const checks = {
   async hides() {
     const secret = { apiVersion: "core.orrery.dev/v1", kind: "Secret", metadata: { name: "door" }, spec: { stringData: { code: "open sesame" } } };
     await api("POST", "/apis/core.orrery.dev/v1/namespaces/default/secrets", secret);
-    await page.goto(`${url}/console/#/apis/core.orrery.dev/v1/namespaces/default/secrets/door`);
+    await visit(`${url}/console/#/apis/core.orrery.dev/v1/namespaces/default/secrets/door`);
     const show = page.getByRole("button", { name: "Show" });
     await show.waitFor();
     const kept = Buffer.from("open sesame").toString("base64");
     assert.ok(!(await page.content()).includes(kept), "it is hidden");
     await show.click();
     await page.getByText(kept).waitFor();
-    await page.goto(`${url}/console/#/apis/core.orrery.dev/v1/namespaces/default/secrets/door?edit`);
+    await visit(`${url}/console/#/apis/core.orrery.dev/v1/namespaces/default/secrets/door?edit`);
     await page.locator("input[type=password][data-path='spec.data[code]']").waitFor();
   },
 
   /** Who is not known is asked who they are, and sees what they may see. */
   async signs_in() {
-    await page.goto(url);
+    await visit(url);
     const dialog = page.getByRole("dialog", { name: "Sign in" });
     await dialog.waitFor();
     await dialog.getByLabel("Access token").fill("orrery1.nobody.guessed");
@@ -192,16 +175,8 @@ const checks = {
   },
 };
 
-try {
+await check(async () => {
   await checks[what]();
-  assert.deepEqual(errors, []);
   const elsewhere = asked.filter((origin) => origin !== new URL(url).origin);
   assert.deepEqual(elsewhere, [], "nothing is loaded from elsewhere");
-} catch (error) {
-  console.error(await page.locator("body").innerText().catch(() => "no page"), errors);
-  throw error;
-} finally {
-  await browser.close();
-  await rm(profile, { recursive: true, force: true });
-}
-console.log("all good");
+});

@@ -49,6 +49,8 @@ PINNED = {
     "labelSelector": {"type": "string", "pattern": LABELS},
     "fieldSelector": {"type": "string", "pattern": "^(metadata[.]name=[a-z]{1,8})?$"},
     "fieldManager": {"type": "string", "pattern": "^[a-z]{1,8}$"},
+    # What a day is, tools do not agree about: leap seconds, the year 0, and 24:00.
+    "sinceTime": {"type": "string", "pattern": "^20[0-9]{2}-0[1-9]-1[0-9]T1[0-9]:[0-5][0-9]:[0-5][0-9]Z$"},
 }
 
 
