@@ -7,6 +7,24 @@ const DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscov
 const RETRY_MS = 1000;
 const RETRY_MS_MAX = 15000;
 
+/**
+ * Asks until there is an answer, good or not: a network that changes, or a server that starts, is no reason to stand
+ * still. `state` gets words for people, empty when all is well.
+ */
+export async function answered(ask, state) {
+  for (let wait = RETRY_MS; ; wait = Math.min(wait * 2, RETRY_MS_MAX)) {
+    try {
+      const answer = await ask();
+      state("");
+      return answer;
+    } catch (error) {
+      if (error instanceof Refusal) throw error;
+      state(`Not connected, trying again: ${error.message}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, wait));
+  }
+}
+
 /** What the server refused, with its reason and the fields that it is about. */
 export class Refusal extends Error {
   constructor(status, code) {

@@ -5,7 +5,7 @@
 //   #/apis/.../PLURAL/NAME                                 one of them;  ?edit  changes it
 //   #/apis/.../PLURAL/NAME?log&copy=COPY                   what its copies write;  ?exec  runs commands beside one
 
-import { Refusal, discover, get, pathOf, token } from "./api.js";
+import { Refusal, answered, discover, get, pathOf, token } from "./api.js";
 import { el, fill, problem } from "./dom.js";
 import { edit } from "./edit.js";
 import { list } from "./list.js";
@@ -24,7 +24,6 @@ let kinds = [];
 let projects = [];
 let leave = new AbortController();
 
-/** What an address means. */
 /** A part of an address; one that is no encoding of anything stands for itself. */
 function decoded(part) {
   try {
@@ -34,6 +33,7 @@ function decoded(part) {
   }
 }
 
+/** What an address means. */
 export function parse(hash) {
   const [path, query = ""] = hash.replace(/^#/, "").split("?");
   const parts = path.split("/").filter(Boolean).map(decoded);
@@ -119,10 +119,12 @@ signOut.addEventListener("click", () => {
 /** Learns what this server has, and shows where the person is. */
 async function start() {
   signOut.hidden = !token.get();
+  const state = (words) => (connection.textContent = words);
   try {
-    kinds = await discover();
+    kinds = await answered(discover, state);
     const all = kinds.find((kind) => kind.kind === "Project");
-    projects = await get(pathOf(all)).then((found) => found.items.map((project) => project.metadata.name)).catch((error) => {
+    const named = (found) => found.items.map((project) => project.metadata.name);
+    projects = await answered(() => get(pathOf(all)), state).then(named).catch((error) => {
       // Whoever may not list projects can still name one in the address.
       if (error.code === 403) return [];
       throw error;

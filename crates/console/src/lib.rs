@@ -36,10 +36,11 @@ macro_rules! assets {
 }
 
 /// Every file of the console: its name, what it is, and what is in it.
-const ASSETS: [(&str, HeaderValue, &str); 17] = assets![
+const ASSETS: [(&str, HeaderValue, &str); 18] = assets![
     "index.html" HTML,
     "console.css" STYLE,
     "icon.svg" IMAGE,
+    "again.js" SCRIPT,
     "api.js" SCRIPT,
     "copies.js" SCRIPT,
     "dom.js" SCRIPT,

@@ -28,10 +28,12 @@ export async function browse(library, options = {}) {
   /** Goes there. Other tests make networks on this machine, and a browser then drops what it is loading: it goes again. */
   const visit = async (address) => {
     for (;;) {
-      const before = failed.length;
-      await page.goto(address);
-      if (!failed.slice(before).some((line) => line.endsWith("net::ERR_NETWORK_CHANGED"))) return;
-      await page.goto("about:blank");
+      try {
+        return await page.goto(address);
+      } catch (error) {
+        // The second is what comes of the first: the browser's page about it, or the page that loads itself again.
+        if (!/net::ERR_NETWORK_CHANGED|is interrupted by another navigation/.test(error.message)) throw error;
+      }
     }
   };
 

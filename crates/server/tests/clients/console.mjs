@@ -21,6 +21,18 @@ const workload = (name, more = {}) => ({
 const row = (name) => page.locator("tbody tr", { has: page.getByRole("link", { name, exact: true }) });
 
 const checks = {
+  /** What is lost on the way, parts of the page or its first questions, is asked for again. */
+  async persists() {
+    for (const lost of ["**/dom.js", "**/main.js", "**/apis", "**/projects"]) {
+      await page.route(lost, (route) => route.abort("connectionreset"), { times: 1 });
+    }
+    await visit(url);
+    await page.getByText("Not connected, trying again…").waitFor();
+    await page.locator("#connection").filter({ hasText: "Not connected, trying again: " }).waitFor();
+    await page.locator(".card", { hasText: "Project" }).waitFor();
+    await page.locator("#connection:empty").waitFor({ state: "attached" });
+  },
+
   /** What is there is shown, and what happens to it is shown without asking again. */
   async follows() {
     await api("POST", WORKLOADS, workload("first", { annotations: { note: "<img src=x onerror=\"document.title='pwned'\">" } }));

@@ -18,6 +18,11 @@ async fn browse(url: &str, what: &str, token: &str) {
 }
 
 #[tokio::test]
+async fn what_is_lost_on_the_way_is_asked_for_again() {
+    browse(&World::start().await.url(), "persists", "").await;
+}
+
+#[tokio::test]
 async fn what_is_there_is_shown_and_followed() {
     browse(&World::start().await.url(), "follows", "").await;
 }
