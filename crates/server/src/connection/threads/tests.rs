@@ -118,16 +118,21 @@ async fn what_runs_elsewhere_ends_with_whoever_waits() {
     let work = Arc::new(Mutex::new(()));
     let held = work.clone();
     let (began, begun) = oneshot::channel();
+    let (tired, patience_ends) = oneshot::channel();
     let living = async move {
         let long = aside(async move {
             let _held = held;
             began.send(()).expect("somebody listens");
             std::future::pending::<()>().await;
         });
-        let _ = tokio::time::timeout(Duration::from_millis(1), long).await;
+        tokio::select! {
+            () = long => {}
+            _ = patience_ends => {}
+        }
     };
     threads.take(|| living).await;
     begun.await.expect("it began");
+    tired.send(()).expect("it waits");
     while 1 < Arc::strong_count(&work) {
         tokio::task::yield_now().await;
     }
