@@ -5,6 +5,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Write;
 
+/// A line of one of several copies that is longer than this is broken, as over REST: it is not kept without bound.
+const LINE_BYTES_MAX: usize = 64 << 10;
+
 /// The output of one copy goes out as it comes; of several, in whole lines that say whose they are.
 #[derive(Debug, Default)]
 pub struct Lines {
@@ -48,6 +51,9 @@ impl Lines {
             let line: Vec<u8> = rest.drain(..=end).collect();
             write!(out, "{}: ", piece.instance)?;
             out.write_all(&line)?;
+        }
+        if LINE_BYTES_MAX < rest.len() {
+            last_line(&piece.instance, &std::mem::take(rest), out)?;
         }
         out.flush()
     }
@@ -117,6 +123,13 @@ mod tests {
     fn a_copy_that_joins_ends_the_line_that_stands_there() {
         let pieces = [piece(1, "a", "one\ntw"), piece(2, "b", "x\n"), piece(1, "a", "o\n")];
         check(Lines::default(), &pieces, "one\ntw\nb: x\na: o\n");
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_not_kept_without_bound() {
+        let long = "x".repeat(LINE_BYTES_MAX);
+        let pieces = [piece(2, "a", &long), piece(2, "a", "y"), piece(2, "a", "z\n")];
+        check(Lines::default(), &pieces, &format!("a: {long}y\na: z\n"));
     }
 
     #[test]
